@@ -1,9 +1,7 @@
 // ps_server: holds a shard of the parameters of a training cluster.
 #include <cstdio>
-#include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/exit_status.h"
 #include "common/base/flags.h"
 #include "common/base/log.h"
@@ -33,7 +31,7 @@ int main(int argc, char** argv) {
     status = absl::InvalidArgumentError("--coordinator: is required, HOST:PORT");
   }
   tandem::SetLogName("ps_server");
-  auto process = std::make_unique<tandem::PsServerProcess>(options);
+  static auto* process = new tandem::PsServerProcess(options);  // Signals may come to the last.
   if (status.ok()) status = process->Start();
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
@@ -41,6 +39,6 @@ int main(int argc, char** argv) {
   }
   std::printf("listening on %s\n", process->address().c_str());
   std::fflush(stdout);
-  tandem::OnTerminationSignal([&process](int) { process->Terminate(); });
+  tandem::OnTerminationSignal([](int) { process->Terminate(); });
   return process->Run();
 }

@@ -82,7 +82,7 @@ absl::Status PsServerProcess::Prepare() {
 void PsServerProcess::OnState() {
   const v1::ClusterState& state = member_->membership().state();
   if (state.phase() == v1::PHASE_ENDED) {
-    End(kExitOk);
+    End(state.failure().empty() ? kExitOk : kExitFailed);
     return;
   }
   if (job_ == nullptr || (shard_ != nullptr && shard_->map_epoch() == state.map().epoch())) return;

@@ -37,7 +37,8 @@ int64_t EventLoop::NowMs() {
       .count();
 }
 
-void EventLoop::Run(const std::function<void()>& before_drain) {
+void EventLoop::Run(const std::function<void()>& on_stop,
+                    const std::function<void()>& while_draining) {
   while (!stopping_) {
     RunTimers();
     if (stopping_) break;
@@ -59,11 +60,11 @@ void EventLoop::Run(const std::function<void()>& before_drain) {
   }
   void* tag;
   bool ok;
-  if (before_drain) {
-    // What it waits for ends on this queue, so the queue must go on being polled.
+  if (on_stop) on_stop();
+  if (while_draining) {
     std::atomic<bool> ready = false;
     std::thread helper([&] {
-      before_drain();
+      while_draining();
       ready = true;
     });
     while (!ready) {

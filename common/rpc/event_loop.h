@@ -34,9 +34,10 @@ class EventLoop {
 
   grpc::CompletionQueue* queue() { return queue_.get(); }
 
-  // Runs until Stop is called, then drains the queue. `before_drain` (may be empty) runs in between, on a
-  // thread of its own while the queue is still polled: the place to shut a server down.
-  void Run(const std::function<void()>& before_drain);
+  // Runs until Stop is called, then calls `on_stop`, the place to cancel what still waits, and drains the
+  // queue. `while_draining` runs meanwhile on a thread of its own: the place to shut a server down, which
+  // waits for what ends on this queue. Both may be empty.
+  void Run(const std::function<void()>& on_stop, const std::function<void()>& while_draining);
   void Stop() { stopping_ = true; }
   bool stopping() const { return stopping_; }
 

@@ -77,7 +77,7 @@ absl::Status Server::Start(const std::string& listen,
 }
 
 void Server::Run(int grace_ms) {
-  loop_->Run([this, grace_ms] {
+  loop_->Run(nullptr, [this, grace_ms] {
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(grace_ms));
   });
 }
