@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/data/file_list.h"
 #include "common/data/format.h"
@@ -30,9 +31,14 @@ absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const v1::Dataset& spec) {
 absl::StatusOr<std::vector<std::string>> Files(const v1::Dataset& spec, Split split) {
   const bool train = split == Split::kTrain;
   const auto& patterns = train ? spec.train_files() : spec.test_files();
+  const absl::string_view field = train ? "dataset.train_files" : "dataset.test_files";
   if (patterns.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dataset.", train ? "train" : "test", "_files: expected at least one file"));
+    return absl::InvalidArgumentError(absl::StrCat(field, ": expected at least one file"));
+  }
+  for (const std::string& pattern : patterns) {
+    if (pattern.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ": expected paths, found \"\""));
+    }
   }
   return ExpandGlobs({patterns.begin(), patterns.end()});
 }

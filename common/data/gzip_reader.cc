@@ -24,7 +24,7 @@ constexpr int kGzipOnly = 16 + MAX_WBITS;  // The window bits of inflateInit2 th
 absl::StatusOr<std::unique_ptr<GzipReader>> GzipReader::Open(const std::string& path) {
   // O_NONBLOCK: without it, opening a pipe that nobody writes to would wait for ever.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && errno == ENOENT) {
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
   if (fd < 0) return absl::ErrnoToStatus(errno, path);

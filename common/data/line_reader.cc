@@ -46,7 +46,7 @@ absl::Status LineReader::Refill() {
   if (end_ == buffer_.size()) {
     if (end_ >= kMaxLineBytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat(Place(), ": expected a line of at most ", kMaxLineBytes, " bytes"));
+          absl::StrCat(Place(), ": expected a line of less than ", kMaxLineBytes, " bytes"));
     }
     buffer_.resize(buffer_.size() * 2);
   }

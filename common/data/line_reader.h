@@ -18,7 +18,7 @@ namespace tandem {
 // only. One thread at a time.
 class LineReader {
  public:
-  // A longer line is an error: a binary file may have no line end at all.
+  // Lines are shorter. One that is not is an error: a binary file may have no line end at all.
   static constexpr size_t kMaxLineBytes = 16 << 20;
 
   explicit LineReader(std::unique_ptr<GzipReader> source);

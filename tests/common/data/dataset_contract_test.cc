@@ -199,7 +199,7 @@ TEST_P(DatasetContractTest, TestFilesAreAListOfTheirOwn) {
 
 TEST_P(DatasetContractTest, WhatIsMissingOrNoFileIsNamed) {
   const std::string path = spec_.train_files(0);
-  for (const std::string& wrong : {dir_ + "/none", dir_ + "/none*"}) {
+  for (const std::string& wrong : {dir_ + "/none", dir_ + "/none*", path + "/x"}) {
     spec_.set_train_files(0, wrong);
     const absl::Status status = CheckAgreement();
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
@@ -253,6 +253,11 @@ TEST_P(DatasetContractTest, AppendedBytesAreFound) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, DatasetContractTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(DatasetTest, AnEmptyPathIsNamedByItsField) {
+  EXPECT_EQ(ScanDataset(IdxSpec({"x", ""}), Split::kTrain).status(),
+            absl::InvalidArgumentError("dataset.train_files: expected paths, found \"\""));
+}
 
 TEST(DatasetTest, AMissingFormatIsNamed) {
   v1::Dataset spec;

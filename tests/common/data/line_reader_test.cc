@@ -48,7 +48,7 @@ TEST(LineReaderTest, ALineHasALimit) {
   const absl::Status status =
       Lines("a\n" + std::string(LineReader::kMaxLineBytes + 1, 'x')).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("text:2: expected a line of at most"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("text:2: expected a line of less than"));
 }
 
 }  // namespace

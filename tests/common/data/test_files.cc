@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include <cstdio>
 #include <fstream>
 
 namespace tandem {
@@ -16,6 +17,8 @@ std::string NewFolder() {
 
 std::string WriteFile(const std::string& dir, const std::string& name, const std::string& bytes) {
   const std::string path = dir + "/" + name;
+  // Some file systems wait for the disk when a file is overwritten, but not when it is new.
+  std::remove(path.c_str());
   std::ofstream file(path, std::ios::binary);
   file << bytes;
   EXPECT_TRUE(file.flush().good()) << path;
