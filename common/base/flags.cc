@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/base/one_line.h"
 #include "common/base/status_macros.h"
 #include "common/base/suggest.h"
 
@@ -75,6 +76,12 @@ void FlagSet::Add(std::string name, std::vector<std::string>* value, std::string
 }
 
 absl::Status FlagSet::Parse(int argc, char** argv) {
+  const absl::Status status = ParseAll(argc, argv);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), OneLine(std::string(status.message())));
+}
+
+absl::Status FlagSet::ParseAll(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     TANDEM_RETURN_IF_ERROR(ParseArgument(argc, argv, &i));
     if (help_requested_) return absl::OkStatus();

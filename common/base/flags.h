@@ -50,6 +50,7 @@ class FlagSet {
   };
 
   Flag* Find(absl::string_view name);
+  absl::Status ParseAll(int argc, char** argv);
   // Reads argv[*i], and argv[*i + 1] when it is the value.
   absl::Status ParseArgument(int argc, char** argv, int* i);
   absl::Status ReadEnvironment(Flag* flag);

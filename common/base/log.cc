@@ -6,9 +6,9 @@
 #include <mutex>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/one_line.h"
 
 namespace tandem {
 namespace {
@@ -41,12 +41,9 @@ void WriteToStderr(absl::string_view line) {
 void SetLogName(absl::string_view name) { LogName() = std::string(name); }
 
 void Log(absl::string_view text) {
-  std::string line =
+  std::string line = OneLine(
       absl::StrCat(absl::FormatTime("%Y-%m-%d %H:%M:%E3S", absl::Now(), absl::LocalTimeZone()), " ",
-                   LogName(), ": ", text);
-  for (char& c : line) {
-    if (absl::ascii_iscntrl(c)) c = ' ';
-  }
+                   LogName(), ": ", text));
   line.push_back('\n');
   WriteToStderr(line);
 }

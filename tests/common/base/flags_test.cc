@@ -11,7 +11,6 @@ namespace tandem {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // The flags of a small executable, and what they were set to.
@@ -109,6 +108,10 @@ TEST_F(FlagsTest, RefusesMalformedValues) {
   }
   EXPECT_EQ(Parse({"--servers", "-1"}), "--servers=-1" + expected);
   EXPECT_EQ(Parse({"--verbose=maybe"}), "--verbose=maybe: expected true or false");
+}
+
+TEST_F(FlagsTest, KeepsAnErrorOnOneLine) {
+  EXPECT_EQ(Parse({"--verbose=a\nb"}), "--verbose=a b: expected true or false");
 }
 
 TEST_F(FlagsTest, RefusesAFlagWithoutItsValue) {
