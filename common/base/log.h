@@ -10,7 +10,7 @@ namespace tandem {
 // Who speaks, for example "worker". Call it once, before threads start.
 void SetLogName(absl::string_view name);
 
-// Writes `text` (newlines become spaces: a message is one line).
+// Writes `text` (newlines and other control characters become spaces: a message is one line).
 void Log(absl::string_view text);
 
 // Says a thing at most once an interval, for example whom a process waits for. Not thread-safe.

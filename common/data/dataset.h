@@ -32,7 +32,9 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual const DatasetInfo& info() const = 0;
-  // Fills *batch with the examples `indices` (each below info().examples), in that order.
+  // Fills *batch with the examples `indices` (each below info().examples), in that order; an
+  // example may be there more than once. OUT_OF_RANGE for a number past the end, RESOURCE_EXHAUSTED
+  // for a batch of more than 2^31 numbers.
   virtual absl::Status Read(absl::Span<const uint64_t> indices, Batch* batch) const = 0;
 };
 
@@ -42,7 +44,9 @@ enum class Split { kTrain, kTest };
 // Opens all files of `split`, reads and checks every byte, and keeps what Read needs in memory.
 // Errors name the file, and the line or offset, and what was expected:
 //   NOT_FOUND            a file or glob that matches nothing
-//   INVALID_ARGUMENT     a file that is not of the format, is cut short, or disagrees with another
+//   INVALID_ARGUMENT     a file that is not of the format, is cut short, or disagrees with another;
+//                        no file at all, no format
+// Whatever else the system answers (no permission, say) comes with the file's name, too.
 absl::StatusOr<std::unique_ptr<const Dataset>> OpenDataset(const v1::Dataset& spec, Split split);
 
 // The same checks and the same errors in O(1) memory; nothing is kept.

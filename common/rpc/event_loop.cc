@@ -1,0 +1,118 @@
+#include "common/rpc/event_loop.h"
+
+#include <grpcpp/alarm.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace tandem {
+namespace {
+
+constexpr int kDrainPollMs = 5;
+
+}  // namespace
+
+// Brings the loop to its posted tasks.
+class EventLoop::Wake : public EventLoop::Tag {
+ public:
+  explicit Wake(EventLoop* loop) : loop_(loop) {
+    alarm_.Set(loop->queue(), gpr_now(GPR_CLOCK_MONOTONIC), this);
+  }
+  void Run(bool ok) override {
+    loop_->RunPosted();
+    delete this;
+  }
+
+ private:
+  EventLoop* loop_;
+  grpc::Alarm alarm_;
+};
+
+EventLoop::~EventLoop() = default;
+
+int64_t EventLoop::NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void EventLoop::Run(const std::function<void()>& on_stop,
+                    const std::function<void()>& while_draining) {
+  while (!stopping_) {
+    RunTimers();
+    if (stopping_) break;
+    gpr_timespec deadline = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    if (!timers_.empty()) {
+      const int64_t wait_ms = timers_.begin()->first.first - NowMs();
+      deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                              gpr_time_from_millis(wait_ms > 0 ? wait_ms : 0, GPR_TIMESPAN));
+    }
+    void* tag;
+    bool ok;
+    if (queue_->AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT) {
+      static_cast<Tag*>(tag)->Run(ok);
+    }
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+  }
+  void* tag;
+  bool ok;
+  if (on_stop) on_stop();
+  if (while_draining) {
+    std::atomic<bool> ready = false;
+    std::thread helper([&] {
+      while_draining();
+      ready = true;
+    });
+    while (!ready) {
+      const gpr_timespec soon = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                             gpr_time_from_millis(kDrainPollMs, GPR_TIMESPAN));
+      if (queue_->AsyncNext(&tag, &ok, soon) == grpc::CompletionQueue::GOT_EVENT) {
+        static_cast<Tag*>(tag)->Run(ok);
+      }
+    }
+    helper.join();
+  }
+  queue_->Shutdown();
+  while (queue_->Next(&tag, &ok)) static_cast<Tag*>(tag)->Run(ok);
+  timers_.clear();
+}
+
+EventLoop::TimerId EventLoop::At(int64_t at_ms, std::function<void()> task) {
+  const TimerId id{at_ms, next_timer_++};
+  timers_.emplace(id, std::move(task));
+  return id;
+}
+
+void EventLoop::RunTimers() {
+  if (timers_.empty()) return;
+  const int64_t now = NowMs();
+  while (!timers_.empty() && timers_.begin()->first.first <= now && !stopping_) {
+    std::function<void()> task = std::move(timers_.begin()->second);
+    timers_.erase(timers_.begin());
+    task();
+  }
+}
+
+void EventLoop::Post(std::function<void()> task) {
+  absl::MutexLock lock(&mutex_);
+  if (closed_) return;
+  posted_.push_back(std::move(task));
+  if (posted_.size() == 1) new Wake(this);
+}
+
+void EventLoop::RunPosted() {
+  std::deque<std::function<void()>> tasks;
+  {
+    absl::MutexLock lock(&mutex_);
+    tasks.swap(posted_);
+  }
+  for (std::function<void()>& task : tasks) {
+    if (!stopping_) task();
+  }
+}
+
+}  // namespace tandem

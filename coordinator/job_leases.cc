@@ -1,0 +1,204 @@
+// The part of Job that gives out work.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/tree.h"
+#include "coordinator/job.h"
+
+namespace tandem {
+namespace {
+
+// How much work a worker holds: enough to hide the round trip for more, little enough to be given to
+// another without much delay.
+constexpr double kLeaseSeconds = 0.4;
+constexpr uint64_t kMinLeaseSteps = 2, kMaxLeaseSteps = 256;
+// Steps that may be under way at once when nothing else bounds them: bounds the table's memory.
+constexpr uint64_t kWindowSteps = 1 << 14;
+// A plan is kept until some worker's speed is off by this factor.
+constexpr double kReplanRatio = 1.3;
+
+}  // namespace
+
+void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request,
+                  Replies* replies) {
+  now_ms_ = now_ms;
+  Member* worker = Find(request.node(), request.incarnation());
+  if (worker == nullptr || worker->role != v1::ROLE_WORKER) {
+    replies->push_back({call, absl::FailedPreconditionError("not registered; register again"),
+                        v1::LeaseResponse()});
+    return;
+  }
+  worker->heard_ms = now_ms;
+  if (worker->lease.call != 0) AnswerLease(worker, {}, replies);
+  worker->lease = {call, now_ms + options_.hold_ms};
+  summary_.retries += request.retries();
+  if (request.seconds_per_micro_batch() > 0) {
+    const double speed = 1.0 / request.seconds_per_micro_batch();
+    const bool changed = worker->speed == 0 || speed > worker->planned_speed * kReplanRatio ||
+                         speed * kReplanRatio < worker->planned_speed;
+    worker->speed = speed;
+    if (changed) Replan();
+  }
+  const uint64_t base = training_.base();
+  for (const v1::FinishedWork& work : request.finished()) TakeReport(work);
+  // Bounded staleness: a base that moved opens steps for those who wait.
+  if (training_.base() != base && !synchronous()) grant_held_ = true;
+  Advance(now_ms, replies);
+  if (worker->lease.call == call) {
+    v1::LeaseResponse response;
+    if (Grant(request.node(), worker, &response)) AnswerLease(worker, std::move(response), replies);
+  }
+}
+
+void Job::TakeReport(const v1::FinishedWork& work) {
+  if (shard_nodes_.empty() || work.map_epoch() != state_.map().epoch()) return;
+  if (!work.evaluation()) {
+    const Node node{work.level(), work.index()};
+    if (!IsNode(node, plan_.replicas())) return;
+    training_.Finish(work.step(), static_cast<uint32_t>(node.FirstLeaf()),
+                     static_cast<uint32_t>(node.EndLeaf(plan_.replicas())));
+  } else if (phase() == v1::PHASE_EVALUATING && work.step() == evaluating_.base() &&
+             work.index() < evaluation_sums_.size()) {
+    // The first of a name counts; the others would be the same.
+    v1::Sums& sums = evaluation_sums_[work.index()];
+    if (sums.examples() == 0) sums = work.sums();
+    const auto chunk = static_cast<uint32_t>(work.index());
+    evaluating_.Finish(work.step(), chunk, chunk + 1);
+  }
+}
+
+void Job::Replan() {
+  grant_held_ = true;
+  ranges_.clear();
+  if (!synchronous()) return;
+  double known = 0, count = 0;
+  for (const auto& [node, member] : members_) {
+    if (member.role != v1::ROLE_WORKER || member.speed == 0) continue;
+    known += member.speed;
+    ++count;
+  }
+  const double usual = count == 0 ? 1.0 : known / count;  // Of a worker not yet measured.
+  std::vector<double> speeds;
+  std::vector<uint64_t> nodes;
+  for (auto& [node, member] : members_) {
+    if (member.role != v1::ROLE_WORKER) continue;
+    member.planned_speed = member.speed == 0 ? usual : member.speed;
+    nodes.push_back(node);
+    speeds.push_back(member.planned_speed);
+  }
+  if (nodes.empty()) return;
+  const std::vector<ReplicaRange> ranges = SplitReplicas(plan_.replicas(), speeds);
+  for (size_t w = 0; w < nodes.size(); ++w) ranges_[nodes[w]] = ranges[w];
+}
+
+uint64_t Job::StepLimit() const {
+  const v1::Consistency& consistency = spec_.training().consistency();
+  uint64_t limit = training_.base() + kWindowSteps;
+  if (consistency.has_bounded()) {
+    limit = training_.base() + std::min<uint64_t>(consistency.bounded().staleness() + uint64_t{1},
+                                                  kWindowSteps);
+  }
+  return std::min(limit, segment_end_);
+}
+
+uint64_t Job::Budget(uint64_t node, const Member& worker, uint32_t range) const {
+  const auto wanted = static_cast<uint64_t>(worker.speed * kLeaseSeconds);
+  const uint64_t target =
+      std::clamp(wanted, kMinLeaseSteps * range, kMaxLeaseSteps * uint64_t{range});
+  const uint64_t held = training_.held(node);
+  return held > target / 2 ? 0 : target - held;
+}
+
+bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
+  if (phase() == v1::PHASE_ENDED) {
+    response->set_ended(true);
+    return true;
+  }
+  const uint64_t workers = std::max<size_t>(Live(v1::ROLE_WORKER).size(), 1);
+  if (phase() == v1::PHASE_EVALUATING) {
+    const uint64_t step = evaluating_.base();
+    const uint64_t share = evaluating_.free_below(step + 1) / (2 * workers) + 1;
+    for (const LeaseTable::Lease& lease :
+         evaluating_.Take(node, 0, static_cast<uint32_t>(evaluation_sums_.size()), share,
+                          step + 1)) {
+      for (uint32_t chunk = lease.begin; chunk < lease.end; ++chunk) {
+        v1::Work* work = response->add_work();
+        work->set_map_epoch(state_.map().epoch());
+        work->set_evaluation(true);
+        work->set_step_begin(step);
+        work->set_step_end(step + 1);
+        work->set_index(chunk);
+      }
+    }
+  } else if (phase() == v1::PHASE_TRAINING && synchronous()) {
+    const ReplicaRange range = ranges_[node];
+    AddTrainingWork(training_.Take(node, range.begin, range.end,
+                                   Budget(node, *worker, range.size()), StepLimit()),
+                    response);
+  } else if (phase() == v1::PHASE_TRAINING) {
+    // Few steps may be open: leave the others their share.
+    const uint64_t share = training_.free_below(StepLimit()) / workers + 1;
+    AddTrainingWork(
+        training_.Take(node, 0, plan_.replicas(),
+                       std::min(share, Budget(node, *worker, plan_.replicas())), StepLimit()),
+        response);
+  }
+  if (response->work_size() == 0) return false;
+  if (first_lease_ms_ < 0) first_lease_ms_ = now_ms_;
+  return true;
+}
+
+// Runs of steps with the same nodes become one entry for each node.
+void Job::AddTrainingWork(const std::vector<LeaseTable::Lease>& leases,
+                          v1::LeaseResponse* response) {
+  std::vector<v1::Work*> open;  // Entries that end with the step before the lease's.
+  std::vector<v1::Work*> current;
+  uint64_t current_step = 0;
+  for (const LeaseTable::Lease& lease : leases) {
+    if (lease.step != current_step) {
+      open = std::move(current);
+      current.clear();
+      current_step = lease.step;
+    }
+    std::vector<Node> nodes;
+    if (synchronous()) {
+      nodes = NodesOfRange(lease.begin, lease.end, plan_.replicas());
+    } else {
+      for (uint64_t r = lease.begin; r < lease.end; ++r) nodes.push_back({0, r});
+    }
+    for (const Node& node : nodes) {
+      auto it = std::find_if(open.begin(), open.end(), [&](const v1::Work* work) {
+        return work->level() == node.level && work->index() == node.index &&
+               work->step_end() == lease.step;
+      });
+      v1::Work* work = it == open.end() ? response->add_work() : *it;
+      if (it == open.end()) {
+        work->set_map_epoch(state_.map().epoch());
+        work->set_step_begin(lease.step);
+        work->set_level(node.level);
+        work->set_index(node.index);
+      }
+      work->set_step_end(lease.step + 1);
+      current.push_back(work);
+    }
+  }
+}
+
+void Job::GrantHeld(Replies* replies) {
+  if (!grant_held_) return;
+  grant_held_ = false;
+  for (auto it = members_.begin(); it != members_.end();) {
+    auto member = it++;
+    if (member->second.lease.call == 0) continue;
+    v1::LeaseResponse response;
+    if (!Grant(member->first, &member->second, &response)) continue;
+    AnswerLease(&member->second, std::move(response), replies);
+  }
+}
+
+void Job::AnswerLease(Member* worker, v1::LeaseResponse response, Replies* replies) {
+  replies->push_back({worker->lease.call, absl::OkStatus(), std::move(response)});
+  worker->lease = {};
+}
+
+}  // namespace tandem

@@ -1,0 +1,336 @@
+#include "ps_server/exchange_service.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/message.h"
+#include "common/rpc/status.h"
+#include "common/tensor/reduce.h"
+
+namespace tandem {
+namespace {
+
+// Acknowledgements that may wait to be written before a stream is read on.
+constexpr uint64_t kMaxUnsentAcks = 1024;
+
+}  // namespace
+
+// One call of Exchange. Reads on while it can; writes one message at a time, into which it gathers what
+// has come up meanwhile. Deletes itself when gRPC has nothing more to say about it.
+class ExchangeService::Stream {
+ public:
+  explicit Stream(ExchangeService* service)
+      : service_(service),
+        id_(service->next_call_++),
+        rpc_(&context_),
+        accepted_{this, &Stream::OnAccepted},
+        read_{this, &Stream::OnRead},
+        written_{this, &Stream::OnWritten},
+        finished_{this, &Stream::OnFinished},
+        done_{this, &Stream::OnDone} {
+    context_.AsyncNotifyWhenDone(&done_);
+    outstanding_ = 1;
+    service_->service_.RequestExchange(&context_, &rpc_, service->queue_, service->queue_,
+                                       &accepted_);
+  }
+
+  uint64_t id() const { return id_; }
+
+  void OnAnswer(const ShardAnswer& answer) {
+    if (!answer.status.ok()) {
+      pull_waits_ = false;
+      Fail(answer.status);
+    } else if (answer.pushed.has_value()) {
+      ++acks_.count;
+      acks_.duplicates += answer.pushed->duplicate ? 1 : 0;
+      acks_.version = answer.pushed->version;
+    } else {
+      pull_waits_ = false;
+      weights_ = answer.weights;
+      sent_bytes_ = 0;
+    }
+  }
+
+  // Goes on with whatever can be done now. The stream may be gone afterwards.
+  void Pump() {
+    if (!writing_ && !finishing_ && !service_->loop_->stopping()) {
+      if (!failure_.ok()) {
+        Finish(failure_);
+      } else if (weights_.has_value() || acks_.count > 0) {
+        Write();
+      } else if (half_closed_ && !pull_waits_) {
+        Finish(absl::OkStatus());
+      }
+    }
+    MaybeRead();
+    MaybeDelete();
+  }
+
+  void Fail(const absl::Status& status) {
+    if (failure_.ok()) failure_ = status;
+  }
+
+ private:
+  struct Step : EventLoop::Tag {
+    Step(Stream* stream, void (Stream::*run)(bool)) : stream(stream), run(run) {}
+    void Run(bool ok) override {
+      --stream->outstanding_;
+      (stream->*run)(ok);
+    }
+    Stream* stream;
+    void (Stream::*run)(bool);
+  };
+
+  struct Acks {
+    uint64_t count = 0, duplicates = 0, version = 0;
+  };
+
+  void OnAccepted(bool ok) {
+    if (!ok) {  // The server is going down; the call never began and gets no OnDone.
+      delete this;
+      return;
+    }
+    ++outstanding_;  // OnDone.
+    if (service_->loop_->stopping()) return;
+    service_->Accept();
+    if (service_->streams_.size() >= kMaxStreams) {
+      Fail(absl::ResourceExhaustedError(absl::StrCat(kMaxStreams, " streams are open already")));
+    } else if (service_->shard_ == nullptr) {
+      Fail(absl::UnavailableError("this server has no shard yet"));
+    }
+    service_->streams_[id_] = this;
+    Pump();
+  }
+
+  void MaybeRead() {
+    if (reading_ || half_closed_ || pull_waits_ || weights_.has_value() || !failure_.ok() ||
+        finishing_ || cancelled_ || acks_.count >= kMaxUnsentAcks || service_->loop_->stopping()) {
+      return;
+    }
+    reading_ = true;
+    ++outstanding_;
+    rpc_.Read(&message_, &read_);
+  }
+
+  void OnRead(bool ok) {
+    reading_ = false;
+    if (!ok) {
+      half_closed_ = true;
+      if (pushing_) Fail(absl::InvalidArgumentError("the stream ended inside a payload"));
+    } else if (failure_.ok()) {
+      std::vector<ShardAnswer> answers;
+      if (absl::Status status = Take(&answers); !status.ok()) Fail(status);
+      message_.Clear();
+      ++outstanding_;  // Delivering may pump this stream too: it must outlive that.
+      service_->Deliver(answers);
+      --outstanding_;
+    }
+    Pump();
+  }
+
+  // Takes one message.
+  absl::Status Take(std::vector<ShardAnswer>* answers) {
+    request_.Clear();
+    Payload payload;
+    absl::Status status = DecodeMessage(message_, &request_, &payload);
+    if (!status.ok()) return status;
+    if (request_.has_push() || request_.has_pull()) {
+      if (pushing_) return absl::InvalidArgumentError("an operation begins inside a payload");
+      status = Begin();
+      if (!status.ok()) return status;
+    } else if (!pushing_ || payload.bytes() == 0) {
+      return absl::InvalidArgumentError(
+          "message: expected push or pull, or the payload of a push that has begun");
+    }
+    if (payload.bytes() > 0 || pushing_) {
+      status = TakePayload(std::move(payload));
+      if (!status.ok()) return status;
+    }
+    if (pushing_ && gradient_.bytes() == expected_bytes_) EndPush(answers);
+    if (!pushing_ && pull_.has_value()) {
+      pull_waits_ = true;
+      service_->shard_->Pull(id_, *pull_, answers);
+      pull_.reset();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Begin() {
+    pull_.reset();
+    if (request_.has_pull()) pull_ = request_.pull();
+    if (!request_.has_push()) return absl::OkStatus();
+    absl::StatusOr<size_t> bytes = service_->shard_->CheckPush(request_.push());
+    if (!bytes.ok()) return std::move(bytes).status();
+    push_ = std::move(*request_.mutable_push());
+    expected_bytes_ = *bytes;
+    gradient_ = Payload();
+    check_.emplace(&gradient_);
+    checked_ = 0;
+    pushing_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status TakePayload(Payload payload) {
+    if (!pushing_) return absl::InvalidArgumentError("payload: a pull has none");
+    if (payload.bytes() > expected_bytes_ - gradient_.bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "payload: ", gradient_.bytes() + payload.bytes(), " bytes of step ", push_.step(),
+          ", node (", push_.level(), ", ", push_.index(), "); expected ", expected_bytes_));
+    }
+    gradient_.Append(std::move(payload));
+    while (true) {
+      size_t count;
+      const void* run = check_->Next(SIZE_MAX, &count);
+      if (count == 0) return absl::OkStatus();
+      if (!AllFinite(run, count)) {
+        return service_->shard_->NonFiniteError(push_, checked_ + FirstNonFinite(run, count));
+      }
+      checked_ += count;
+    }
+  }
+
+  void EndPush(std::vector<ShardAnswer>* answers) {
+    pushing_ = false;
+    service_->shard_->Push(id_, push_, std::move(gradient_), answers);
+    gradient_ = Payload();
+  }
+
+  void Write() {
+    v1::ExchangeResponse header;
+    Payload chunk;
+    if (acks_.count > 0) {
+      header.mutable_pushed()->set_count(acks_.count);
+      header.mutable_pushed()->set_duplicates(acks_.duplicates);
+      header.mutable_pushed()->set_version(acks_.version);
+      acks_ = Acks();
+    }
+    if (weights_.has_value()) {
+      const Buffer& buffer = *weights_->buffer;
+      if (sent_bytes_ == 0) {
+        header.mutable_pulled()->set_version(weights_->version);
+        header.mutable_pulled()->set_payload_bytes(buffer.bytes());
+      }
+      const size_t bytes = std::min(kChunkBytes, buffer.bytes() - sent_bytes_);
+      chunk.Append(reinterpret_cast<const char*>(buffer.data()) + sent_bytes_, bytes,
+                   weights_->buffer);
+      sent_bytes_ += bytes;
+      if (sent_bytes_ == buffer.bytes()) weights_.reset();
+    }
+    writing_ = true;
+    ++outstanding_;
+    rpc_.Write(EncodeMessage(header, chunk), &written_);
+  }
+
+  void OnWritten(bool ok) {
+    writing_ = false;
+    if (!ok) OnGone();
+    Pump();
+  }
+
+  void Finish(const absl::Status& status) {
+    finishing_ = true;
+    ++outstanding_;
+    rpc_.Finish(ToGrpc(status), &finished_);
+  }
+
+  void OnFinished(bool ok) { Pump(); }
+
+  void OnDone(bool ok) {
+    OnGone();
+    Pump();
+  }
+
+  // The caller is gone, or has all it gets.
+  void OnGone() {
+    cancelled_ = true;
+    finishing_ = true;
+    weights_.reset();
+    if (pull_waits_ && service_->shard_ != nullptr) service_->shard_->Cancel(id_);
+    pull_waits_ = false;
+  }
+
+  void MaybeDelete() {
+    if (outstanding_ > 0) return;
+    service_->streams_.erase(id_);
+    delete this;
+  }
+
+  ExchangeService* service_;
+  const uint64_t id_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> rpc_;
+  Step accepted_, read_, written_, finished_, done_;
+  int outstanding_ = 0;  // Tags that gRPC has not yet handed back.
+
+  bool reading_ = false, writing_ = false, finishing_ = false;
+  bool half_closed_ = false, cancelled_ = false;
+  absl::Status failure_;
+
+  grpc::ByteBuffer message_;
+  v1::ExchangeRequest request_;
+  bool pushing_ = false;
+  v1::Push push_;
+  size_t expected_bytes_ = 0;
+  Payload gradient_;
+  std::optional<FloatCursor> check_;
+  size_t checked_ = 0;
+  std::optional<v1::Pull> pull_;  // To act when the push is complete.
+  bool pull_waits_ = false;
+
+  Acks acks_;  // Not yet written.
+  std::optional<Weights> weights_;
+  size_t sent_bytes_ = 0;
+};
+
+ExchangeService::~ExchangeService() = default;
+
+void ExchangeService::Start(EventLoop* loop, grpc::ServerCompletionQueue* queue) {
+  loop_ = loop;
+  queue_ = queue;
+  inspect_ = std::make_unique<UnaryMethod<v1::InspectRequest, v1::InspectResponse>>(
+      loop, &next_call_,
+      [this](grpc::ServerContext* context, v1::InspectRequest* request,
+             grpc::ServerAsyncResponseWriter<v1::InspectResponse>* writer, void* tag) {
+        service_.RequestInspect(context, request, writer, queue_, queue_, tag);
+      },
+      [this](uint64_t call, const v1::InspectRequest& request) { Inspect(call, request); }, nullptr);
+  inspect_->Start();
+  Accept();
+}
+
+void ExchangeService::Accept() { new Stream(this); }
+
+void ExchangeService::SetShard(Shard* shard) {
+  shard_ = shard;
+  std::vector<Stream*> open;
+  for (const auto& [id, stream] : streams_) open.push_back(stream);
+  for (Stream* stream : open) {
+    stream->Fail(absl::FailedPreconditionError("the cluster map has changed"));
+    stream->Pump();
+  }
+}
+
+void ExchangeService::Inspect(uint64_t call, const v1::InspectRequest& request) {
+  if (shard_ == nullptr) {
+    inspect_->Answer(call, absl::UnavailableError("this server has no shard yet"), {});
+    return;
+  }
+  inspect_->Answer(call, absl::OkStatus(), shard_->Inspect(request.chunk_hashes()));
+}
+
+void ExchangeService::Deliver(const std::vector<ShardAnswer>& answers) {
+  // First all of them, then the writing: what one stream gets goes out in one message.
+  for (const ShardAnswer& answer : answers) {
+    auto it = streams_.find(answer.call);
+    if (it != streams_.end()) it->second->OnAnswer(answer);
+  }
+  for (const ShardAnswer& answer : answers) {
+    auto it = streams_.find(answer.call);
+    if (it != streams_.end()) it->second->Pump();
+  }
+}
+
+}  // namespace tandem
