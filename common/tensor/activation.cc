@@ -47,8 +47,7 @@ struct Softsign {
 struct Silu {
   static float F(float x) { return x * SigmoidOf(x); }
   static float D(float x, float) {
-    const float s = SigmoidOf(x);
-    return s * __builtin_fmaf(x, 1.0f - s, 1.0f);
+    return SigmoidOf(x) * __builtin_fmaf(x, SigmoidOf(-x), 1.0f);
   }
 };
 // Exact, not the tanh approximation: x times the normal distribution function.
