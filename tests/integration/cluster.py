@@ -65,6 +65,7 @@ class Process:
             self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                           env=dict(os.environ, **(environment or {})))
         self.pid = self.popen.pid
+        self.killed = False
 
     def text(self, stream="err"):
         with open(self.files[stream], encoding="utf-8", errors="replace", newline="") as file:
@@ -102,6 +103,7 @@ class Process:
         self.popen.send_signal(number)
 
     def kill(self):
+        self.killed = True
         self.popen.kill()
         self.popen.wait()
 
@@ -178,6 +180,8 @@ class Cluster:
         self.test.assertEqual(found, status, self.said())
         for process in self.processes:
             process.wait(20)
+            if not process.killed and status == 0:
+                self.test.assertEqual(process.popen.returncode, 0, self.said())
         with open(self.summary_file, encoding="utf-8") as file:
             return json.load(file)
 

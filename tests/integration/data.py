@@ -16,13 +16,13 @@ def _idx(path, magic, shape, values):
 def write_idx(folder, name, count, seed=0):
     """Pictures of CLASSES kinds with noise: NAME-images and NAME-labels in `folder`."""
     kinds = random.Random(7)
-    patterns = [[kinds.randrange(160) for _ in range(SIDE * SIDE)] for _ in range(CLASSES)]
+    patterns = [[kinds.randrange(56) for _ in range(SIDE * SIDE)] for _ in range(CLASSES)]
     draw = random.Random(f"{name} {seed}")
     labels = [draw.randrange(CLASSES) for _ in range(count)]
     pixels = bytearray()
     for label in labels:
         noise = draw.randbytes(SIDE * SIDE)
-        pixels += bytes(p + n * 95 // 255 for p, n in zip(patterns[label], noise))
+        pixels += bytes(p + n * 200 // 256 for p, n in zip(patterns[label], noise))
     images, label_file = (os.path.join(folder, f"{name}-{what}") for what in ("images", "labels"))
     _idx(images, 0x803, (count, SIDE, SIDE), pixels)
     _idx(label_file, 0x801, (count,), labels)
@@ -40,10 +40,10 @@ def write_libsvm(path, count, features=20, seed=0):
     return path
 
 
-def picture_job(folder, examples=1003, units=32, extra=""):
-    """A job over write_idx's data; `units` of the hidden layer; `extra` fields. Returns its path."""
-    train = write_idx(folder, "train", examples)
-    test = write_idx(folder, "test", 300)
+def picture_job(folder, tests=300):
+    """A job over write_idx's data: 1,003 examples to train, `tests` to evaluate. Returns its path."""
+    train = write_idx(folder, "train", 1003)
+    test = write_idx(folder, "test", tests)
     path = os.path.join(folder, "job.textproto")
     with open(path, "w", encoding="utf-8") as out:
         out.write(f"""
@@ -56,7 +56,7 @@ dataset {{
 }}
 model {{
   layers {{ flatten {{}} }}
-  layers {{ dense {{ units: {units} activation: "relu" }} }}
+  layers {{ dense {{ units: 32 activation: "relu" }} }}
   layers {{ dense {{ units: {CLASSES} activation: "softmax" }} }}
 }}
 loss {{ sparse_categorical_crossentropy {{}} }}
@@ -64,14 +64,13 @@ metrics {{ accuracy {{}} }}
 optimizer {{ adam {{}} }}
 training {{ global_batch_size: 64 replicas: 4 epochs: 2 }}
 evaluation {{ batch_size: 7 }}
-{extra}
 """)
     return path
 
 
-def rows_job(folder, examples=400, optimizer="adam {}"):
+def rows_job(folder):
     """Logistic regression over write_libsvm's data. Returns its path."""
-    rows = write_libsvm(os.path.join(folder, "train.svm"), examples)
+    rows = write_libsvm(os.path.join(folder, "train.svm"), 400)
     path = os.path.join(folder, "rows.textproto")
     with open(path, "w", encoding="utf-8") as out:
         out.write(f"""
@@ -80,7 +79,7 @@ dataset {{ train_files: "{rows}" test_files: "{rows}" libsvm {{ num_features: 20
 model {{ layers {{ dense {{ units: 1 activation: "sigmoid" }} }} }}
 loss {{ binary_crossentropy {{}} }}
 metrics {{ accuracy {{}} }}
-optimizer {{ {optimizer} }}
+optimizer {{ adam {{}} }}
 training {{ global_batch_size: 64 replicas: 4 steps: 20 }}
 """)
     return path
