@@ -23,7 +23,7 @@ class AsynchronousTest(ClusterTest):
         self.assertEqual(summary["examples"], EPOCHS * 1003)
         self.assertEqual(summary["applied"], [[[0, STEPS * REPLICAS]]] * servers)
         self.assertFalse(summary["reproducible"])
-        self.assertGreater(summary["eval"]["accuracy"], 0.9)
+        self.assertGreater(summary["eval"]["accuracy"], 0.6)
 
     def kill_two(self, consistency):
         cluster, servers, workers = self.start(consistency)
