@@ -19,7 +19,7 @@ class OrderTest(ClusterTest):
     def test_any_order_ends_in_the_same_bits(self):
         digests = set()
         for order in ("csw", "cws", "scw", "swc", "wcs", "wsc"):
-            cluster = Cluster(self, self.job, servers=2, start=False)
+            cluster = Cluster(self, self.job, servers=2, start=False, min_workers=2)
             start = {"c": cluster.start_coordinator,
                      "s": lambda c=cluster: (c.server(), c.server()),
                      "w": lambda c=cluster: (c.worker(), c.worker())}
@@ -116,7 +116,7 @@ class ExitStatusTest(ClusterTest):
         bad_rows = file("bad.svm", "1 3:1 5:1\n0 x:1\n")
         for job, assignments, pattern in (
                 (file("misspelt", 'nam: "x"'), (), r'misspelt:1:\d+.*"nam"; did you mean "name"'),
-                (file("empty", ""), (), r"\w+.*required"),
+                (file("empty", ""), (), r"empty: is empty; expected a JobSpec"),
                 ("/nonexistent", (), "/nonexistent"),
                 ("/tmp", (), "/tmp"),
                 (self.job, ("training.nope=1",), 'training.nope=1.*"nope"'),
