@@ -71,6 +71,7 @@ class ExchangeService::Stream {
 
   void Fail(const absl::Status& status) {
     if (failure_.ok()) failure_ = status;
+    DropPush();
   }
 
  private:
@@ -164,6 +165,12 @@ class ExchangeService::Stream {
     if (!request_.has_push()) return absl::OkStatus();
     absl::StatusOr<size_t> bytes = service_->shard_->CheckPush(request_.push());
     if (!bytes.ok()) return std::move(bytes).status();
+    const size_t limit = std::max(kMaxTransferBytes, kMinTransfers * *bytes);
+    if (service_->transfer_bytes_ + *bytes > limit) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("pushes of ", service_->transfer_bytes_, " bytes are under way already"));
+    }
+    service_->transfer_bytes_ += *bytes;
     push_ = std::move(*request_.mutable_push());
     expected_bytes_ = *bytes;
     gradient_ = Payload();
@@ -193,8 +200,15 @@ class ExchangeService::Stream {
   }
 
   void EndPush(std::vector<ShardAnswer>* answers) {
+    Payload gradient = std::move(gradient_);
+    DropPush();
+    service_->shard_->Push(id_, push_, std::move(gradient), answers);
+  }
+
+  // No push is under way any more.
+  void DropPush() {
+    if (pushing_) service_->transfer_bytes_ -= expected_bytes_;
     pushing_ = false;
-    service_->shard_->Push(id_, push_, std::move(gradient_), answers);
     gradient_ = Payload();
   }
 
@@ -247,6 +261,7 @@ class ExchangeService::Stream {
   void OnGone() {
     cancelled_ = true;
     finishing_ = true;
+    DropPush();
     weights_.reset();
     if (pull_waits_ && service_->shard_ != nullptr) service_->shard_->Cancel(id_);
     pull_waits_ = false;

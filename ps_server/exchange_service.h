@@ -21,6 +21,10 @@ class ExchangeService {
  public:
   // Streams open at once; a worker uses one or two.
   static constexpr size_t kMaxStreams = 4096;
+  // Payloads of pushes that have begun and are not complete may take this much memory, and always that of
+  // kMinTransfers pushes. Past it a push is refused with RESOURCE_EXHAUSTED before its payload is kept.
+  static constexpr size_t kMaxTransferBytes = size_t{1} << 30;
+  static constexpr size_t kMinTransfers = 4;
 
   ExchangeService() = default;
   ~ExchangeService();
@@ -48,6 +52,7 @@ class ExchangeService {
   grpc::ServerCompletionQueue* queue_ = nullptr;
   Shard* shard_ = nullptr;
   uint64_t next_call_ = 1;
+  size_t transfer_bytes_ = 0;  // Of pushes that have begun and are not complete.
   std::map<uint64_t, Stream*> streams_;
   std::unique_ptr<UnaryMethod<v1::InspectRequest, v1::InspectResponse>> inspect_;
 };

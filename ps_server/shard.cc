@@ -274,7 +274,7 @@ void Shard::Apply(const ReductionTree& tree, const Buffer& from, Buffer* to) {
 void Shard::Pull(uint64_t call, const v1::Pull& pull, std::vector<ShardAnswer>* answers) {
   absl::Status status = CheckEpoch(pull.map_epoch());
   const uint64_t version = synchronous() ? pull.version() : version_;
-  if (status.ok() && version > job_->plan.total_steps()) {
+  if (status.ok() && synchronous() && version > job_->plan.total_steps()) {
     status = absl::InvalidArgumentError(absl::StrCat("pull of version ", version, ": the job has ",
                                                      job_->plan.total_steps(), " steps"));
   } else if (status.ok() && version > version_) {

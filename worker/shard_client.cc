@@ -24,14 +24,13 @@ class ShardClient::Stream {
   explicit Stream(ShardClient* client)
       : client_(client),
         loop_(client->loop_),
-        started_{this, &Stream::OnStarted},
         written_{this, &Stream::OnWritten},
         read_{this, &Stream::OnRead},
         finished_{this, &Stream::OnFinished} {
+    // The call's metadata go out with the first message; there is no tag of their own then.
     context_.set_initial_metadata_corked(true);
     rpc_ = client->stub_.PrepareCall(&context_, kMethod, loop_->queue());
-    ++outstanding_;
-    rpc_->StartCall(&started_);
+    rpc_->StartCall(nullptr);
   }
 
   bool idle() const { return !busy_ && !broken_; }
@@ -46,10 +45,8 @@ class ShardClient::Stream {
       timed_out_ = true;
       context_.TryCancel();
     });
-    if (open_) {
-      WriteNext();
-      ReadNext();
-    }
+    WriteNext();
+    ReadNext();
   }
 
   // The client is gone: end without a word.
@@ -73,14 +70,6 @@ class ShardClient::Stream {
     Stream* stream;
     void (Stream::*run)(bool);
   };
-
-  void OnStarted(bool ok) {
-    if (!ok) return Break();
-    open_ = true;
-    if (!busy_ || client_ == nullptr) return;
-    WriteNext();
-    ReadNext();
-  }
 
   void WriteNext() {
     if (writing_ || broken_ || client_ == nullptr || loop_->stopping()) return;
@@ -231,9 +220,9 @@ class ShardClient::Stream {
   EventLoop* loop_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> rpc_;
-  Step started_, written_, read_, finished_;
+  Step written_, read_, finished_;
   int outstanding_ = 0;  // Tags that gRPC has not yet handed back.
-  bool open_ = false, busy_ = false, writing_ = false, reading_ = false;
+  bool busy_ = false, writing_ = false, reading_ = false;
   bool broken_ = false, timed_out_ = false;
   grpc::Status status_;
   absl::Status protocol_error_;

@@ -28,7 +28,7 @@ class EventLoop {
     virtual void Run(bool ok) = 0;
   };
 
-  explicit EventLoop(std::unique_ptr<grpc::CompletionQueue> queue) : queue_(std::move(queue)) {}
+  explicit EventLoop(std::unique_ptr<grpc::CompletionQueue> queue);
   EventLoop() : EventLoop(std::make_unique<grpc::CompletionQueue>()) {}
   ~EventLoop();
 
