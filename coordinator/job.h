@@ -109,6 +109,7 @@ class Job {
     int64_t heard_ms = 0;
     HeldCall heartbeat, lease;
     uint64_t seen = 0;  // ClusterState.sequence.
+    uint64_t map_epoch = 0;  // Workers: that of the last Lease call.
     double speed = 0;   // Workers: micro-batches a second; 0 when not known.
     double planned_speed = 0;  // What its range was sized by.
     uint64_t installed = 0;  // Servers: map epoch.

@@ -31,6 +31,7 @@ void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request
   worker->heard_ms = now_ms;
   if (worker->lease.call != 0) AnswerLease(worker, {}, replies);
   worker->lease = {call, now_ms + options_.hold_ms};
+  worker->map_epoch = request.map_epoch();
   summary_.retries += request.retries();
   if (request.seconds_per_micro_batch() > 0) {
     const double speed = 1.0 / request.seconds_per_micro_batch();
@@ -114,6 +115,8 @@ bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
     response->set_ended(true);
     return true;
   }
+  // Its sender will forget this call when it learns of the new map.
+  if (worker->map_epoch != state_.map().epoch()) return false;
   const uint64_t workers = std::max<size_t>(Live(v1::ROLE_WORKER).size(), 1);
   if (phase() == v1::PHASE_EVALUATING) {
     const uint64_t step = evaluating_.base();

@@ -180,6 +180,7 @@ void WorkerLoop::MaybeSendLease(WorkerActions* actions) {
   send.request.set_retries(desk_->transfers.retries() - retries_reported_);
   retries_reported_ = desk_->transfers.retries();
   send.request.set_seconds_per_micro_batch(seconds_per_micro_batch_);
+  send.request.set_map_epoch(desk_->map_epoch);
   leases_[send.id] = std::move(desk_->finished);
   desk_->finished.clear();
   actions->push_back(std::move(send));
