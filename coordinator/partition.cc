@@ -7,6 +7,7 @@
 namespace tandem {
 
 std::vector<ReplicaRange> SplitReplicas(uint32_t replicas, const std::vector<double>& speeds) {
+  if (speeds.empty()) return {};
   const double total = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   std::vector<uint32_t> sizes(speeds.size());
   std::vector<double> rest(speeds.size());

@@ -85,6 +85,9 @@ absl::StatusOr<std::string> ParamsDigest(const v1::ClusterMap& map,
       by_name[block.variable()].append(hashes, at, chunks * kHash128Bytes);
       at += chunks * kHash128Bytes;
     }
+    if (at != hashes.size()) {
+      return absl::InternalError(absl::StrCat("shard ", k, " reported too many chunk hashes"));
+    }
   }
   std::string all;
   for (const auto& [name, text] : by_name) all += text;

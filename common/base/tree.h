@@ -42,7 +42,8 @@ inline bool IsNode(Node node, uint32_t replicas) {
          node.FirstLeaf() < replicas;
 }
 
-// The fewest nodes that together hold the micro-batches [begin, end), in order.
+// The fewest nodes that together hold the micro-batches [begin, end), in order; `end` is at most
+// `replicas`.
 inline std::vector<Node> NodesOfRange(uint64_t begin, uint64_t end, uint32_t replicas) {
   std::vector<Node> nodes;
   while (begin < end) {
