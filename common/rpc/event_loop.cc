@@ -14,24 +14,24 @@ constexpr int kDrainPollMs = 5;
 
 }  // namespace
 
-// Brings the loop to its posted tasks.
+// Brings the loop to its posted tasks. One serves for all: it is set again only when it has run.
 class EventLoop::Wake : public EventLoop::Tag {
  public:
-  explicit Wake(EventLoop* loop) : loop_(loop) {
-    // Past for certain: gRPC rounds times up to whole milliseconds, and would wait for the next one.
-    alarm_.Set(loop->queue(), gpr_inf_past(GPR_CLOCK_MONOTONIC), this);
+  explicit Wake(EventLoop* loop) : loop_(loop) {}
+  void Set() {
+    // Past for certain: gRPC rounds times up to whole milliseconds, and would wait for the next
+    // one.
+    alarm_.Set(loop_->queue(), gpr_inf_past(GPR_CLOCK_MONOTONIC), this);
   }
-  void Run(bool ok) override {
-    loop_->RunPosted();
-    delete this;
-  }
+  void Run(bool ok) override { loop_->RunPosted(); }
 
  private:
   EventLoop* loop_;
   grpc::Alarm alarm_;
 };
 
-EventLoop::EventLoop(std::unique_ptr<grpc::CompletionQueue> queue) : queue_(std::move(queue)) {
+EventLoop::EventLoop(std::unique_ptr<grpc::CompletionQueue> queue)
+    : queue_(std::move(queue)), wake_(std::make_unique<Wake>(this)) {
   // Debian's Abseil looks for lock cycles at every lock, gRPC's own ones too: some 2 % of the time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
@@ -108,7 +108,7 @@ void EventLoop::Post(std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
   if (closed_) return;
   posted_.push_back(std::move(task));
-  if (posted_.size() == 1) new Wake(this);
+  if (posted_.size() == 1) wake_->Set();
 }
 
 void EventLoop::RunPosted() {

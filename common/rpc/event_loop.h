@@ -59,6 +59,7 @@ class EventLoop {
   void RunPosted() ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::unique_ptr<grpc::CompletionQueue> queue_;
+  std::unique_ptr<Wake> wake_;
   bool stopping_ = false;
   std::map<TimerId, std::function<void()>> timers_;
   uint64_t next_timer_ = 0;
