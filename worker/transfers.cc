@@ -73,14 +73,15 @@ void Transfers::OnError(int64_t now_ms, uint64_t id, int shard, const absl::Stat
     events->push_back({Event::kPast, id, status});
     it->second.pulling = 0;
     for (Part& part : it->second.parts) part.pulled = true;
-    MaybeErase(it);
-    return;
+    // The status ended the call: acknowledgements that were still on their way are lost.
+    if (IsThrough(it->second, shard)) return MaybeErase(it);
   }
   if (IsFinal(status)) {
     events->push_back({Event::kFailed, id, status});
     transfers_.erase(it);
     return;
   }
+  if (IsThrough(it->second, shard)) return;
   Part& part = it->second.parts[static_cast<size_t>(shard)];
   ++retries_;
   part.trouble = status;
@@ -94,9 +95,14 @@ void Transfers::OnTime(int64_t now_ms, WorkerActions* actions) {
       Part& part = transfer.parts[static_cast<size_t>(shard)];
       if (part.retry_ms < 0 || part.retry_ms > now_ms) continue;
       part.retry_ms = -1;
-      Send(id, transfer, shard, actions);
+      if (!IsThrough(transfer, shard)) Send(id, transfer, shard, actions);
     }
   }
+}
+
+bool Transfers::IsThrough(const Transfer& transfer, int shard) {
+  const Part& part = transfer.parts[static_cast<size_t>(shard)];
+  return part.acked == transfer.pushes.size() && part.pulled;
 }
 
 void Transfers::MaybeErase(std::map<uint64_t, Transfer>::iterator it) {

@@ -69,6 +69,7 @@ class Transfers {
   };
 
   void Send(uint64_t id, const Transfer& transfer, int shard, WorkerActions* actions) const;
+  static bool IsThrough(const Transfer& transfer, int shard);
   void MaybeErase(std::map<uint64_t, Transfer>::iterator it);
 
   int shards_;
