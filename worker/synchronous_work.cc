@@ -115,6 +115,7 @@ class SynchronousWork : public WorkKind {
     }
     const uint64_t task = (*desk->next_task)++;
     tasks_.insert(task);
+    desk->combining.insert(task);
     const bool is_left = node.index < node.Sibling().index;
     CombineGradients combine{task, is_left ? gradient : sibling->second,
                              is_left ? sibling->second : gradient};

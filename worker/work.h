@@ -32,6 +32,7 @@ struct Desk {
   Transfers transfers;
   WeightsCache weights;
   uint64_t* next_task;  // Tasks are numbered over the process's life.
+  std::set<uint64_t> combining;  // Tasks that only add: no measure of a micro-batch.
   std::vector<v1::FinishedWork> finished;  // To be reported.
 
   int64_t now_ms = 0;                // Of the event under way,

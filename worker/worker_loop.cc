@@ -146,7 +146,7 @@ void WorkerLoop::OnTask(int64_t now_ms, uint64_t task, const TaskResult& result,
     actions->push_back(GiveUp{result.status});
     return;
   }
-  Measure(result);
+  if (desk_->combining.erase(task) == 0) Measure(result);
   for (auto& kind : kinds_) {
     if (kind->OnTask(desk_.get(), task, result)) break;
   }
