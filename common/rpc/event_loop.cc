@@ -18,7 +18,8 @@ constexpr int kDrainPollMs = 5;
 class EventLoop::Wake : public EventLoop::Tag {
  public:
   explicit Wake(EventLoop* loop) : loop_(loop) {
-    // Past for certain: gRPC rounds times up to whole milliseconds, and would wait for the next one.
+    // Past for certain: gRPC rounds times up to whole milliseconds, and would wait for the next
+    // one.
     alarm_.Set(loop->queue(), gpr_inf_past(GPR_CLOCK_MONOTONIC), this);
   }
   void Run(bool ok) override {

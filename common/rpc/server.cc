@@ -13,8 +13,8 @@ namespace tandem {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// grpc.health.v1.Health/Check for the empty service name and for every registered one. Watch is left
-// unimplemented, which clients must expect of any server.
+// grpc.health.v1.Health/Check for the empty service name and for every registered one. Watch is
+// left unimplemented, which clients must expect of any server.
 class Server::Health {
  public:
   explicit Health(const Server* server) : server_(server) {}
@@ -55,8 +55,7 @@ class Server::Health {
 Server::Server() : health_(std::make_unique<Health>(this)) {}
 Server::~Server() = default;
 
-absl::Status Server::Start(const std::string& listen,
-                           const std::vector<grpc::Service*>& services) {
+absl::Status Server::Start(const std::string& listen, const std::vector<grpc::Service*>& services) {
   grpc::ServerBuilder builder;
   ConfigureServer(&builder);
   int port = 0;
@@ -68,8 +67,9 @@ absl::Status Server::Start(const std::string& listen,
   server_ = builder.BuildAndStart();
   loop_ = std::make_unique<EventLoop>(std::move(queue));
   if (server_ == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "--listen=", listen, ": cannot be opened; is the port in use, or the host not of this machine?"));
+    return absl::UnavailableError(
+        absl::StrCat("--listen=", listen,
+                     ": cannot be opened; is the port in use, or the host not of this machine?"));
   }
   address_ = absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
   health_->Serve(loop_.get(), queue_);
