@@ -29,8 +29,9 @@ constexpr absl::string_view kListening = "listening on ";
 // At the end of a job its processes end in any order: only after this long is one missed.
 constexpr int64_t kGraceMs = 1500;
 // How long servers and workers have after the coordinator's end before SIGTERM, and then SIGKILL.
-constexpr int64_t kDrainMs = 3000;
-constexpr int64_t kTerminateMs = 2000;
+// A worker that had not registered yet when a short job ended would look for the coordinator.
+constexpr int64_t kDrainMs = 1000;
+constexpr int64_t kTerminateMs = 3000;
 // A coordinator that was told to end waits for members that are gone as long as their lease lasts.
 constexpr int64_t kCoordinatorMarginMs = 3000;
 constexpr int kTickMs = 100;

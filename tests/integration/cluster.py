@@ -197,7 +197,7 @@ class ClusterTest(unittest.TestCase):
 
     def run_job(self, job, servers=1, workers=1, **flags):
         """An undisturbed run. The summary."""
-        cluster = Cluster(self, job, servers, **flags)
+        cluster = Cluster(self, job, servers, min_workers=workers, **flags)
         for _ in range(servers):
             cluster.server()
         for _ in range(workers):
