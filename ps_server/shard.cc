@@ -166,7 +166,7 @@ absl::StatusOr<size_t> Shard::CheckPush(const v1::Push& push) const {
   if (push.empty() != empty) {
     return absl::InvalidArgumentError(absl::StrCat(
         Name(push), ": empty is ", push.empty() ? "set" : "not set", ", but the node has ",
-        empty ? "no" : "", " examples"));
+        empty ? "no " : "", "examples"));
   }
   if (empty) return 0;
   TANDEM_RETURN_IF_ERROR(CheckBlocks(push));
