@@ -239,6 +239,12 @@ void Job::SetPhase(v1::Phase phase) {
 }
 
 std::string Job::WaitingFor() const {
+  if (phase() == v1::PHASE_TRAINING || phase() == v1::PHASE_EVALUATING) {
+    const bool any = std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
+      return entry.second.role == v1::ROLE_WORKER;
+    });
+    return any ? "" : absl::StrCat("workers: 0 of ", options_.min_workers);
+  }
   if (phase() != v1::PHASE_WAITING) return "";
   const size_t servers = Live(v1::ROLE_SERVER).size(), workers = Live(v1::ROLE_WORKER).size();
   std::vector<std::string> parts;
@@ -274,7 +280,7 @@ void Job::Advance(int64_t now_ms, Replies* replies) {
         moved = false;
     }
   }
-  if (phase() == v1::PHASE_WAITING) state_.set_waiting_for(WaitingFor());
+  state_.set_waiting_for(WaitingFor());
   if (phase() == v1::PHASE_ENDED && ended_ms_ < 0) ended_ms_ = now_ms;
   GrantHeld(replies);
   AnswerHeartbeats(replies);

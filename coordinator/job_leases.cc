@@ -34,7 +34,7 @@ void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request
   worker->heard_ms = now_ms;
   if (worker->lease.call != 0) AnswerLease(worker, {}, replies);
   worker->lease = {call, now_ms + options_.hold_ms};
-  worker->lease_epoch = request.map_epoch();
+  worker->map_epoch = request.map_epoch();
   if (request.received() >= worker->unreceived.grant()) worker->unreceived.Clear();
   summary_.retries += request.retries();
   if (request.seconds_per_micro_batch() > 0) {
@@ -120,8 +120,8 @@ bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
     response->set_ended(true);
     return true;
   }
-  // One that has not heard of the map yet would drop the work. It asks again when it has.
-  if (worker->lease_epoch != state_.map().epoch()) return false;
+  // Its sender will forget this call when it learns of the new map.
+  if (worker->map_epoch != state_.map().epoch()) return false;
   if (worker->unreceived.work_size() > 0) {
     *response = worker->unreceived;
     return true;

@@ -13,12 +13,16 @@ namespace {
 constexpr int64_t kRedrawMs = 100;
 constexpr int64_t kMaxIntervalMs = 30000;
 constexpr int64_t kWaitingMs = 5000;
+constexpr int64_t kLossMs = 500;  // Someone who is missed is named sooner than at the start.
 constexpr size_t kBarCells = 24;
 
 }  // namespace
 
 std::string Progress::Line(const Job& job, int64_t now_ms) const {
-  if (job.phase() == v1::PHASE_WAITING) return absl::StrCat("waiting for ", job.waiting_for());
+  if (waiting_) {
+    return absl::StrCat("waiting for ", job.waiting_for(), ", ",
+                        (now_ms - waiting_since_ms_) / 1000, " s so far");
+  }
   if (job.phase() == v1::PHASE_EVALUATING) return "evaluating";
   const uint64_t done = job.steps_done(), total = job.plan().total_steps();
   const double seconds = job.training_seconds(now_ms);
@@ -39,6 +43,13 @@ std::string Progress::Line(const Job& job, int64_t now_ms) const {
 }
 
 void Progress::Show(const Job& job, int64_t now_ms) {
+  const bool waiting = !job.waiting_for().empty();
+  if (waiting_since_ms_ < 0 || waiting != waiting_) {
+    const bool at_start = waiting_since_ms_ < 0;
+    waiting_ = waiting;
+    waiting_since_ms_ = now_ms;
+    if (!terminal_) next_ms_ = now_ms + (!waiting ? interval_ms_ : at_start ? kWaitingMs : kLossMs);
+  }
   if (now_ms < next_ms_ || job.phase() == v1::PHASE_ENDED || job.phase() == v1::PHASE_REPORTING) {
     return;
   }
@@ -49,9 +60,7 @@ void Progress::Show(const Job& job, int64_t now_ms) {
     next_ms_ = now_ms + kRedrawMs;
     return;
   }
-  const bool waiting = job.phase() == v1::PHASE_WAITING;
-  // Nothing to say yet of a job that has just been started.
-  if (next_ms_ > 0) Log(Line(job, now_ms));
+  Log(Line(job, now_ms));
   next_ms_ = now_ms + (waiting ? kWaitingMs : interval_ms_);
   if (!waiting) interval_ms_ = std::min(interval_ms_ * 3 / 2, kMaxIntervalMs);
 }

@@ -26,6 +26,8 @@ class Progress {
   bool terminal_;
   bool drawn_ = false;
   int64_t next_ms_ = 0;
+  bool waiting_ = true;
+  int64_t waiting_since_ms_ = -1;
   int64_t interval_ms_ = 1000;  // Between plain lines: grows, so that a long job does not fill a log.
 };
 

@@ -2,11 +2,29 @@
 #include <cstdio>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/exit_status.h"
 #include "common/base/flags.h"
 #include "common/base/log.h"
 #include "common/base/signals.h"
 #include "ps_server/process.h"
+
+namespace {
+
+absl::Status Check(const tandem::PsServerOptions& options) {
+  if (options.coordinator.empty()) {
+    return absl::InvalidArgumentError("--coordinator: is required, HOST:PORT");
+  }
+  const std::string host = options.listen.substr(0, options.listen.rfind(':'));
+  if (options.advertise.empty() && (host == "0.0.0.0" || host == "[::]" || host.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--advertise: is required with --listen=", options.listen,
+                     ", an address that others cannot reach"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   tandem::BlockTerminationSignals();
@@ -27,9 +45,7 @@ int main(int argc, char** argv) {
     std::fputs(flags.Help().c_str(), stdout);
     return tandem::kExitOk;
   }
-  if (status.ok() && options.coordinator.empty()) {
-    status = absl::InvalidArgumentError("--coordinator: is required, HOST:PORT");
-  }
+  if (status.ok()) status = Check(options);
   tandem::SetLogName("ps_server");
   static auto* process = new tandem::PsServerProcess(options);  // Signals may come to the last.
   if (status.ok()) status = process->Start();

@@ -151,6 +151,7 @@ void WorkerProcess::BeginMap(const v1::ClusterMap& map) {
   if (clients_.empty() || clients_epoch_ != map.epoch()) MakeClients(map);
   core_->OnMap(EventLoop::NowMs(), map, &actions_);
   Perform();
+  clients_epoch_ = map.epoch();  // What was abandoned was the work of another map.
 }
 
 void WorkerProcess::MakeClients(const v1::ClusterMap& map) {
