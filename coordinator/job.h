@@ -111,10 +111,10 @@ class Job {
     int64_t heard_ms = 0;
     HeldCall heartbeat, lease;
     uint64_t seen = 0;             // ClusterState.sequence.
+    uint64_t map_epoch = 0;        // Workers: that of the last Lease call.
+    v1::LeaseResponse unreceived;  // Workers: the last grant, until they say that they have it.
     double speed = 0;              // Workers: micro-batches a second; 0 when not known.
     double planned_speed = 0;      // What its range was sized by.
-    uint64_t lease_epoch = 0;      // The map that its held lease call is about.
-    v1::LeaseResponse unreceived;  // The last grant, until the worker says that it has it.
     uint64_t installed = 0;        // Servers: map epoch.
     uint64_t version = 0;
     std::optional<v1::ShardReport> report;

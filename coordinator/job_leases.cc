@@ -1,6 +1,8 @@
 // The part of Job that gives out work.
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "common/base/tree.h"
 #include "coordinator/job.h"
@@ -34,7 +36,7 @@ void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request
   worker->heard_ms = now_ms;
   if (worker->lease.call != 0) AnswerLease(worker, {}, replies);
   worker->lease = {call, now_ms + options_.hold_ms};
-  worker->lease_epoch = request.map_epoch();
+  worker->map_epoch = request.map_epoch();
   if (request.received() >= worker->unreceived.grant()) worker->unreceived.Clear();
   summary_.retries += request.retries();
   if (request.seconds_per_micro_batch() > 0) {
@@ -120,8 +122,8 @@ bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
     response->set_ended(true);
     return true;
   }
-  // One that has not heard of the map yet would drop the work. It asks again when it has.
-  if (worker->lease_epoch != state_.map().epoch()) return false;
+  // Its sender will forget this call when it learns of the new map.
+  if (worker->map_epoch != state_.map().epoch()) return false;
   if (worker->unreceived.work_size() > 0) {
     *response = worker->unreceived;
     return true;
@@ -172,8 +174,8 @@ void Job::AddWork(uint64_t node, const Member& worker, v1::LeaseResponse* respon
 // Runs of steps with the same nodes become one entry for each node.
 void Job::AddTrainingWork(const std::vector<LeaseTable::Lease>& leases,
                           v1::LeaseResponse* response) {
-  std::vector<v1::Work*> open;  // Entries that end with the step before the lease's.
-  std::vector<v1::Work*> current;
+  std::map<Node, v1::Work*> open;     // Entries of the last step before the lease's,
+  std::map<Node, v1::Work*> current;  // and of the lease's.
   uint64_t current_step = 0;
   for (const LeaseTable::Lease& lease : leases) {
     if (lease.step != current_step) {
@@ -188,19 +190,17 @@ void Job::AddTrainingWork(const std::vector<LeaseTable::Lease>& leases,
       for (uint64_t r = lease.begin; r < lease.end; ++r) nodes.push_back({0, r});
     }
     for (const Node& node : nodes) {
-      auto it = std::find_if(open.begin(), open.end(), [&](const v1::Work* work) {
-        return work->level() == node.level && work->index() == node.index &&
-               work->step_end() == lease.step;
-      });
-      v1::Work* work = it == open.end() ? response->add_work() : *it;
-      if (it == open.end()) {
+      auto it = open.find(node);
+      const bool goes_on = it != open.end() && it->second->step_end() == lease.step;
+      v1::Work* work = goes_on ? it->second : response->add_work();
+      if (!goes_on) {
         work->set_map_epoch(state_.map().epoch());
         work->set_step_begin(lease.step);
         work->set_level(node.level);
         work->set_index(node.index);
       }
       work->set_step_end(lease.step + 1);
-      current.push_back(work);
+      current[node] = work;
     }
   }
 }

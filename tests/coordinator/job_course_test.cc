@@ -126,6 +126,17 @@ TEST(JobCourse, BoundedStalenessWakesThoseWhoWait) {
   EXPECT_EQ(NamesOf(s.LeaseAnswer(waiting), 2)[0].first, 1u);
 }
 
+// 20000 micro-batches a step, each an entry of its own that goes on over the steps: found by name,
+// not by looking through all of them.
+TEST(JobCourse, LeasesOfManyReplicasAreQuicklyWritten) {
+  v1::JobSpec spec = SmallJob(20000, 100);
+  spec.mutable_training()->mutable_consistency()->mutable_async();
+  JobScript s = Training(spec, {"w1"});
+  const v1::LeaseResponse lease = s.Lease("w1");
+  EXPECT_EQ(lease.work_size(), 20000);
+  EXPECT_EQ(lease.work(0).step_end() - lease.work(0).step_begin(), 2u);
+}
+
 // A worker always has a call waiting: the one right after a grant must not take what is the
 // others'.
 TEST(JobCourse, AWorkerThatAsksAgainLeavesTheOthersTheirShare) {
