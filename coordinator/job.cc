@@ -58,9 +58,9 @@ absl::Status Job::CheckWorker(const v1::RegisterRequest& request) const {
         absl::StrCat("cpu_isa \"", request.cpu_isa(), "\" is unknown; expected avx2 or avx512"));
   }
   if (!state_.cpu_isa().empty() && rank < IsaRank(state_.cpu_isa())) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("the job's instruction set is ", state_.cpu_isa(), ", and this worker has only ",
-                     request.cpu_isa()));
+    return absl::PermissionDeniedError(absl::StrCat("the job's instruction set is ",
+                                                    state_.cpu_isa(), ", and this worker has only ",
+                                                    request.cpu_isa()));
   }
   return absl::OkStatus();
 }
@@ -72,8 +72,7 @@ void Job::OnRegister(int64_t now_ms, uint64_t call, const v1::RegisterRequest& r
   const bool is_server = request.role() == v1::ROLE_SERVER;
   if (!is_server && request.role() != v1::ROLE_WORKER) {
     status = absl::InvalidArgumentError("role: expected ROLE_SERVER or ROLE_WORKER");
-  } else if (request.incarnation().empty() ||
-             request.incarnation().size() > kMaxIncarnationBytes) {
+  } else if (request.incarnation().empty() || request.incarnation().size() > kMaxIncarnationBytes) {
     status = absl::InvalidArgumentError("incarnation: expected 1 to 64 bytes");
   } else if (is_server && request.address().empty()) {
     status = absl::InvalidArgumentError("address: a server must say where it is reached");
@@ -86,12 +85,15 @@ void Job::OnRegister(int64_t now_ms, uint64_t call, const v1::RegisterRequest& r
     replies->push_back({call, std::move(status), v1::RegisterResponse()});
     return;
   }
-  // The same life again (its answer was lost), or another one at a server's address: the old one is gone.
+  // The same life again (its answer was lost), or another one at a server's address: the old one is
+  // gone.
+  bool known = false;
   for (auto it = members_.begin(); it != members_.end();) {
     auto old = it++;
     if (old->second.incarnation == request.incarnation() ||
         (is_server && old->second.address == request.address())) {
-      Lose(old, "registered again");
+      known = known || old->second.incarnation == request.incarnation();
+      Lose(old, "registered again", replies);
     }
   }
   Member& member = members_[next_node_];
@@ -101,7 +103,7 @@ void Job::OnRegister(int64_t now_ms, uint64_t call, const v1::RegisterRequest& r
   member.cpu_isa = request.cpu_isa();
   member.heard_ms = now_ms;
   if (!is_server) {
-    ++summary_.workers_seen;
+    if (!known) ++summary_.workers_seen;
     Replan();
   }
   v1::RegisterResponse response;
@@ -138,31 +140,42 @@ void Job::OnHeartbeat(int64_t now_ms, uint64_t call, const v1::HeartbeatRequest&
         shard_nodes_.front() == request.node()) {
       running_ = request.server().epoch();
     }
-    if (request.server().has_report()) member->report = request.server().report();
+    // One on its way since before a rollback is of weights that are gone.
+    if (request.server().has_report() && phase() == v1::PHASE_REPORTING &&
+        request.server().map_epoch() == state_.map().epoch()) {
+      member->report = request.server().report();
+    }
   }
   if (request.leaving()) {
     replies->push_back({call, absl::OkStatus(), v1::HeartbeatResponse()});
+    member->heartbeat = {};
     if (member->lease.call != 0) AnswerLease(member, {}, replies);
-    Lose(members_.find(request.node()), "left");
+    Lose(members_.find(request.node()), "left", replies);
   }
-  if (request.fatal().empty()) {
-    Advance(now_ms, replies);
-  } else {
-    Fail(absl::AbortedError(request.fatal()), replies);
-  }
+  if (!request.fatal().empty()) Fail(absl::AbortedError(request.fatal()), replies);
+  Advance(now_ms, replies);
 }
 
 void Job::OnCancelled(int64_t now_ms, uint64_t call) {
   for (auto& [node, member] : members_) {
     if (member.heartbeat.call != call && member.lease.call != call) continue;
     (member.heartbeat.call == call ? member.heartbeat : member.lease) = {};
-    // A broken connection is a strong hint. A member that lives is heard again before the grace is over.
-    member.heard_ms = std::min(
-        member.heard_ms, now_ms - options_.lease_timeout_ms + options_.disconnect_grace_ms);
+    if (member.heartbeat.call != 0) continue;  // It is still connected.
+    // A broken connection is a strong hint. A member that lives is heard again before the grace is
+    // over.
+    member.heard_ms = std::min(member.heard_ms,
+                               now_ms - options_.lease_timeout_ms + options_.disconnect_grace_ms);
   }
 }
 
-void Job::Lose(Members::iterator member, const std::string& why) {
+void Job::Lose(Members::iterator member, const std::string& why, Replies* replies) {
+  const absl::Status gone = absl::FailedPreconditionError("not registered; register again");
+  if (const uint64_t call = member->second.heartbeat.call; call != 0) {
+    replies->push_back({call, gone, v1::HeartbeatResponse()});
+  }
+  if (const uint64_t call = member->second.lease.call; call != 0) {
+    replies->push_back({call, gone, v1::LeaseResponse()});
+  }
   const uint64_t node = member->first;
   const bool is_worker = member->second.role == v1::ROLE_WORKER;
   const std::string address = member->second.address;
@@ -181,7 +194,7 @@ void Job::LoseServer(const std::string& address) {
   shard_nodes_.clear();
   state_.clear_map();
   lost_server_ = address;
-  ++summary_.rollbacks;
+  if (phase() != v1::PHASE_WAITING) ++summary_.rollbacks;
   SetPhase(v1::PHASE_WAITING);
 }
 
@@ -191,7 +204,7 @@ void Job::OnTime(int64_t now_ms, Replies* replies) {
     auto member = it++;
     if (now_ms - member->second.heard_ms >= options_.lease_timeout_ms ||
         (ended_ms_ >= 0 && now_ms - ended_ms_ >= options_.lease_timeout_ms)) {
-      Lose(member, "is not heard");
+      Lose(member, "is not heard", replies);
     }
   }
   Advance(now_ms, replies);
@@ -201,7 +214,8 @@ void Job::OnTime(int64_t now_ms, Replies* replies) {
       member.heartbeat = {};
       member.heard_ms = std::max(member.heard_ms, now_ms - options_.hold_ms);
     }
-    if (member.lease.call != 0 && member.lease.until_ms <= now_ms) AnswerLease(&member, {}, replies);
+    if (member.lease.call != 0 && member.lease.until_ms <= now_ms)
+      AnswerLease(&member, {}, replies);
   }
 }
 
@@ -235,8 +249,9 @@ std::string Job::WaitingFor() const {
   const size_t servers = Live(v1::ROLE_SERVER).size(), workers = Live(v1::ROLE_WORKER).size();
   std::vector<std::string> parts;
   if (servers < static_cast<size_t>(options_.servers)) {
-    parts.push_back(absl::StrCat("servers: ", servers, " of ", options_.servers,
-                                 lost_server_.empty() ? "" : absl::StrCat(" (", lost_server_, ")")));
+    parts.push_back(
+        absl::StrCat("servers: ", servers, " of ", options_.servers,
+                     lost_server_.empty() ? "" : absl::StrCat(" (", lost_server_, ")")));
   }
   if (workers < static_cast<size_t>(options_.min_workers)) {
     parts.push_back(absl::StrCat("workers: ", workers, " of ", options_.min_workers));
@@ -305,7 +320,10 @@ void Job::FormMap(const std::vector<uint64_t>& servers) {
     shard->set_incarnation(server.incarnation);
     for (const v1::Block& block : blocks[static_cast<size_t>(k)]) *shard->add_blocks() = block;
   }
-  for (auto& [node, member] : members_) member.report.reset();
+  for (auto& [node, member] : members_) {
+    member.report.reset();
+    member.unreceived.Clear();
+  }
   state_.set_sequence(state_.sequence() + 1);
 }
 
@@ -394,8 +412,8 @@ bool Job::AdvanceReporting() {
   }
   for (const v1::Sums& epoch : first.epochs()) {
     summary_.examples += epoch.examples();
-    summary_.epoch_losses.push_back(
-        epoch.loss() / static_cast<double>(std::max<uint64_t>(epoch.examples(), 1)));
+    summary_.epoch_losses.push_back(epoch.loss() /
+                                    static_cast<double>(std::max<uint64_t>(epoch.examples(), 1)));
   }
   if (!summary_.epoch_losses.empty()) summary_.final_loss = summary_.epoch_losses.back();
   summary_.epochs = summary_.epoch_losses.size();
@@ -423,8 +441,7 @@ void Job::Fail(const absl::Status& status, Replies* replies) {
 uint64_t Job::steps_done() const { return training_.base(); }
 
 double Job::running_loss() const {
-  return running_.examples() == 0 ? 0
-                                  : running_.loss() / static_cast<double>(running_.examples());
+  return running_.examples() == 0 ? 0 : running_.loss() / static_cast<double>(running_.examples());
 }
 
 double Job::training_seconds(int64_t now_ms) const {
@@ -441,7 +458,8 @@ void Job::AnswerHeartbeats(Replies* replies) {
     *response.mutable_state() = state_;
     replies->push_back({held.call, absl::OkStatus(), std::move(response)});
     held = {};
-    if (phase() == v1::PHASE_ENDED) members_.erase(member);  // Told of the end: it leaves by itself.
+    if (phase() == v1::PHASE_ENDED)
+      members_.erase(member);  // Told of the end: it leaves by itself.
   }
 }
 

@@ -1,10 +1,11 @@
-// The coordinator's rules: who is a member, where the shards are, who computes what, when an epoch, an
-// evaluation and the job end. Pure: calls and time go in, answers come out; no thread, socket, file or
-// clock. Times are milliseconds on any clock that does not go back.
+// The coordinator's rules: who is a member, where the shards are, who computes what, when an epoch,
+// an evaluation and the job end. Pure: calls and time go in, answers come out; no thread, socket,
+// file or clock. Times are milliseconds on any clock that does not go back.
 //
-// Phases: WAITING (for servers to install the map and for the first workers) -> TRAINING to the next
-// boundary -> EVALUATING -> TRAINING ... -> REPORTING (servers hash their weights) -> ENDED. A server that
-// is lost takes its part of the weights along: the job begins again under a new map epoch.
+// Phases: WAITING (for servers to install the map and for the first workers) -> TRAINING to the
+// next boundary -> EVALUATING -> TRAINING ... -> REPORTING (servers hash their weights) -> ENDED. A
+// server that is lost takes its part of the weights along: the job begins again under a new map
+// epoch.
 #ifndef TANDEM_COORDINATOR_JOB_H_
 #define TANDEM_COORDINATOR_JOB_H_
 
@@ -25,11 +26,11 @@
 namespace tandem {
 
 struct JobOptions {
-  int servers = 1;               // Shards; the job starts when as many servers are there.
-  int min_workers = 1;           // Workers that the job waits for before it starts.
-  int64_t lease_timeout_ms = 5000;  // A member not heard for so long is lost.
+  int servers = 1;                     // Shards; the job starts when as many servers are there.
+  int min_workers = 1;                 // Workers that the job waits for before it starts.
+  int64_t lease_timeout_ms = 5000;     // A member not heard for so long is lost.
   int64_t disconnect_grace_ms = 1000;  // The same, once its connection broke.
-  int64_t hold_ms = 1000;        // How long a call waits for news.
+  int64_t hold_ms = 1000;              // How long a call waits for news.
 };
 
 // How a job ended, or stands.
@@ -61,14 +62,15 @@ class Job {
   };
   using Replies = std::vector<Reply>;
 
-  // `spec` with its defaults; `train` as scanned; `test_examples` 0 for no evaluation; `variables` of the
-  // model.
+  // `spec` with its defaults; `train` as scanned; `test_examples` 0 for no evaluation; `variables`
+  // of the model.
   Job(v1::JobSpec spec, JobOptions options, const DatasetInfo& train, uint64_t test_examples,
       std::vector<v1::Variable> variables);
 
-  // Events. Each call is answered exactly once, at once or in a later event; calls are told apart by
-  // their numbers, which are never used twice.
-  void OnRegister(int64_t now_ms, uint64_t call, const v1::RegisterRequest& request, Replies* replies);
+  // Events. Each call is answered exactly once, at once or in a later event; calls are told apart
+  // by their numbers, which are never used twice.
+  void OnRegister(int64_t now_ms, uint64_t call, const v1::RegisterRequest& request,
+                  Replies* replies);
   void OnHeartbeat(int64_t now_ms, uint64_t call, const v1::HeartbeatRequest& request,
                    Replies* replies);
   void OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request, Replies* replies);
@@ -108,11 +110,12 @@ class Job {
     std::string incarnation, address, cpu_isa;
     int64_t heard_ms = 0;
     HeldCall heartbeat, lease;
-    uint64_t seen = 0;  // ClusterState.sequence.
-    uint64_t map_epoch = 0;  // Workers: that of the last Lease call.
-    double speed = 0;   // Workers: micro-batches a second; 0 when not known.
-    double planned_speed = 0;  // What its range was sized by.
-    uint64_t installed = 0;  // Servers: map epoch.
+    uint64_t seen = 0;             // ClusterState.sequence.
+    uint64_t map_epoch = 0;        // Workers: that of the last Lease call.
+    v1::LeaseResponse unreceived;  // Workers: the last grant, until they say that they have it.
+    double speed = 0;              // Workers: micro-batches a second; 0 when not known.
+    double planned_speed = 0;      // What its range was sized by.
+    uint64_t installed = 0;        // Servers: map epoch.
     uint64_t version = 0;
     std::optional<v1::ShardReport> report;
   };
@@ -123,7 +126,8 @@ class Job {
   std::vector<uint64_t> Live(v1::Role role) const;
 
   // Membership.
-  void Lose(Members::iterator member, const std::string& why);
+  // Its held calls are answered: register again.
+  void Lose(Members::iterator member, const std::string& why, Replies* replies);
   void LoseServer(const std::string& address);
   absl::Status CheckWorker(const v1::RegisterRequest& request) const;
 
@@ -144,7 +148,9 @@ class Job {
   void TakeReport(const v1::FinishedWork& work);
   void Replan();
   uint64_t StepLimit() const;
+  // False: there is nothing to answer with yet.
   bool Grant(uint64_t node, Member* worker, v1::LeaseResponse* response);
+  void AddWork(uint64_t node, const Member& worker, v1::LeaseResponse* response);
   uint64_t Budget(uint64_t node, const Member& worker, uint32_t range) const;
   void AddTrainingWork(const std::vector<LeaseTable::Lease>& leases, v1::LeaseResponse* response);
   void GrantHeld(Replies* replies);
@@ -169,8 +175,9 @@ class Job {
   LeaseTable training_;
   LeaseTable evaluating_;
   uint64_t segment_end_ = 0;
-  std::vector<v1::Sums> evaluation_sums_;  // By chunk.
+  std::vector<v1::Sums> evaluation_sums_;    // By chunk.
   std::map<uint64_t, ReplicaRange> ranges_;  // Synchronous: by worker.
+  uint64_t last_grant_ = 0;
   bool grant_held_ = false;  // Something happened that may give a waiting worker work.
 
   uint64_t map_epoch_ = 0;

@@ -1,6 +1,8 @@
 // The part of Job that gives out work.
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "common/base/tree.h"
 #include "coordinator/job.h"
@@ -8,14 +10,17 @@
 namespace tandem {
 namespace {
 
-// How much work a worker holds: enough to hide the round trip for more, little enough to be given to
-// another without much delay.
+// How much work a worker holds: enough to hide the round trip for more, little enough to be given
+// to another without much delay.
 constexpr double kLeaseSeconds = 0.4;
 constexpr uint64_t kMinLeaseSteps = 2, kMaxLeaseSteps = 256;
-// Steps that may be under way at once when nothing else bounds them: bounds the table's memory.
-constexpr uint64_t kWindowSteps = 1 << 14;
+// Steps, and micro-batches, that may be under way at once when nothing else bounds them: bounds the
+// table's memory.
+constexpr uint64_t kWindowSteps = 1 << 14, kWindowMicroBatches = 1 << 22;
 // A plan is kept until some worker's speed is off by this factor.
 constexpr double kReplanRatio = 1.3;
+// Measurements come over the wire: beyond these they say nothing.
+constexpr double kMinSpeed = 1e-6, kMaxSpeed = 1e9;
 
 }  // namespace
 
@@ -32,9 +37,10 @@ void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request
   if (worker->lease.call != 0) AnswerLease(worker, {}, replies);
   worker->lease = {call, now_ms + options_.hold_ms};
   worker->map_epoch = request.map_epoch();
+  if (request.received() >= worker->unreceived.grant()) worker->unreceived.Clear();
   summary_.retries += request.retries();
   if (request.seconds_per_micro_batch() > 0) {
-    const double speed = 1.0 / request.seconds_per_micro_batch();
+    const double speed = std::clamp(1.0 / request.seconds_per_micro_batch(), kMinSpeed, kMaxSpeed);
     const bool changed = worker->speed == 0 || speed > worker->planned_speed * kReplanRatio ||
                          speed * kReplanRatio < worker->planned_speed;
     worker->speed = speed;
@@ -45,7 +51,9 @@ void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request
   // Bounded staleness: a base that moved opens steps for those who wait.
   if (training_.base() != base && !synchronous()) grant_held_ = true;
   Advance(now_ms, replies);
-  if (worker->lease.call == call) {
+  worker =
+      Find(request.node(), request.incarnation());  // Told of the end, it is no member any more.
+  if (worker != nullptr && worker->lease.call == call) {
     v1::LeaseResponse response;
     if (Grant(request.node(), worker, &response)) AnswerLease(worker, std::move(response), replies);
   }
@@ -94,12 +102,11 @@ void Job::Replan() {
 
 uint64_t Job::StepLimit() const {
   const v1::Consistency& consistency = spec_.training().consistency();
-  uint64_t limit = training_.base() + kWindowSteps;
+  uint64_t window = std::min(kWindowSteps, kWindowMicroBatches / plan_.replicas() + 1);
   if (consistency.has_bounded()) {
-    limit = training_.base() + std::min<uint64_t>(consistency.bounded().staleness() + uint64_t{1},
-                                                  kWindowSteps);
+    window = std::min(window, consistency.bounded().staleness() + uint64_t{1});
   }
-  return std::min(limit, segment_end_);
+  return std::min(training_.base() + window, segment_end_);
 }
 
 uint64_t Job::Budget(uint64_t node, const Member& worker, uint32_t range) const {
@@ -117,13 +124,27 @@ bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
   }
   // Its sender will forget this call when it learns of the new map.
   if (worker->map_epoch != state_.map().epoch()) return false;
+  if (worker->unreceived.work_size() > 0) {
+    *response = worker->unreceived;
+    return true;
+  }
+  AddWork(node, *worker, response);
+  if (response->work_size() == 0) return false;
+  response->set_grant(++last_grant_);
+  worker->unreceived = *response;
+  if (first_lease_ms_ < 0) first_lease_ms_ = now_ms_;
+  return true;
+}
+
+void Job::AddWork(uint64_t node, const Member& worker, v1::LeaseResponse* response) {
   const uint64_t workers = std::max<size_t>(Live(v1::ROLE_WORKER).size(), 1);
   if (phase() == v1::PHASE_EVALUATING) {
     const uint64_t step = evaluating_.base();
+    // What it holds counts: the call after this one comes at once, and may not take the others'
+    // share.
     const uint64_t share = evaluating_.free_below(step + 1) / (2 * workers) + 1;
-    for (const LeaseTable::Lease& lease :
-         evaluating_.Take(node, 0, static_cast<uint32_t>(evaluation_sums_.size()), share,
-                          step + 1)) {
+    const uint64_t most = share - std::min(share, evaluating_.held(node));
+    for (const LeaseTable::Lease& lease : evaluating_.TakeFirst(node, most, step + 1)) {
       for (uint32_t chunk = lease.begin; chunk < lease.end; ++chunk) {
         v1::Work* work = response->add_work();
         work->set_map_epoch(state_.map().epoch());
@@ -135,27 +156,26 @@ bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
     }
   } else if (phase() == v1::PHASE_TRAINING && synchronous()) {
     const ReplicaRange range = ranges_[node];
-    AddTrainingWork(training_.Take(node, range.begin, range.end,
-                                   Budget(node, *worker, range.size()), StepLimit()),
+    AddTrainingWork(training_.Take(node, range.begin, range.end, Budget(node, worker, range.size()),
+                                   StepLimit()),
                     response);
   } else if (phase() == v1::PHASE_TRAINING) {
-    // Few steps may be open: leave the others their share.
-    const uint64_t share = training_.free_below(StepLimit()) / workers + 1;
-    AddTrainingWork(
-        training_.Take(node, 0, plan_.replicas(),
-                       std::min(share, Budget(node, *worker, plan_.replicas())), StepLimit()),
-        response);
+    // Few steps may be open: leave the others their share of what is free or held.
+    uint64_t open = training_.free_below(StepLimit());
+    for (const auto& [other, member] : members_) open += training_.held(other);
+    const uint64_t share = (open - 1) / workers + 1;
+    const uint64_t most = share - std::min(share, training_.held(node));
+    AddTrainingWork(training_.TakeFirst(
+                        node, std::min(most, Budget(node, worker, plan_.replicas())), StepLimit()),
+                    response);
   }
-  if (response->work_size() == 0) return false;
-  if (first_lease_ms_ < 0) first_lease_ms_ = now_ms_;
-  return true;
 }
 
 // Runs of steps with the same nodes become one entry for each node.
 void Job::AddTrainingWork(const std::vector<LeaseTable::Lease>& leases,
                           v1::LeaseResponse* response) {
-  std::vector<v1::Work*> open;  // Entries that end with the step before the lease's.
-  std::vector<v1::Work*> current;
+  std::map<Node, v1::Work*> open;     // Entries of the last step before the lease's,
+  std::map<Node, v1::Work*> current;  // and of the lease's.
   uint64_t current_step = 0;
   for (const LeaseTable::Lease& lease : leases) {
     if (lease.step != current_step) {
@@ -170,19 +190,17 @@ void Job::AddTrainingWork(const std::vector<LeaseTable::Lease>& leases,
       for (uint64_t r = lease.begin; r < lease.end; ++r) nodes.push_back({0, r});
     }
     for (const Node& node : nodes) {
-      auto it = std::find_if(open.begin(), open.end(), [&](const v1::Work* work) {
-        return work->level() == node.level && work->index() == node.index &&
-               work->step_end() == lease.step;
-      });
-      v1::Work* work = it == open.end() ? response->add_work() : *it;
-      if (it == open.end()) {
+      auto it = open.find(node);
+      const bool goes_on = it != open.end() && it->second->step_end() == lease.step;
+      v1::Work* work = goes_on ? it->second : response->add_work();
+      if (!goes_on) {
         work->set_map_epoch(state_.map().epoch());
         work->set_step_begin(lease.step);
         work->set_level(node.level);
         work->set_index(node.index);
       }
       work->set_step_end(lease.step + 1);
-      current.push_back(work);
+      current[node] = work;
     }
   }
 }

@@ -50,10 +50,24 @@ absl::Status FinishAdagrad(v1::Adagrad* adagrad) {
   return CheckEpsilon("optimizer.adagrad.epsilon", adagrad->epsilon());
 }
 
+absl::Status FinishSchedule(v1::LearningRateSchedule* schedule) {
+  constexpr absl::string_view kPath = "optimizer.learning_rate_schedule";
+  TANDEM_RETURN_IF_ERROR(CheckChosen(kPath, *schedule, "expected a kind"));
+  v1::PolynomialDecay* decay = schedule->mutable_polynomial_decay();
+  if (!decay->has_end_learning_rate()) decay->set_end_learning_rate(0.0001f);
+  TANDEM_RETURN_IF_ERROR(CheckAtLeast(absl::StrCat(kPath, ".polynomial_decay.decay_steps"),
+                                      decay->decay_steps(), uint64_t{1}));
+  return CheckAtLeast(absl::StrCat(kPath, ".polynomial_decay.end_learning_rate"),
+                      decay->end_learning_rate(), 0.0f);
+}
+
 }  // namespace
 
 absl::Status FinishOptimizer(v1::Optimizer* optimizer) {
   TANDEM_RETURN_IF_ERROR(CheckChosen("optimizer", *optimizer, "is required"));
+  if (optimizer->has_learning_rate_schedule()) {
+    TANDEM_RETURN_IF_ERROR(FinishSchedule(optimizer->mutable_learning_rate_schedule()));
+  }
   switch (optimizer->kind_case()) {
     case v1::Optimizer::kSgd:
       return FinishSgd(optimizer->mutable_sgd());

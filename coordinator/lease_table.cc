@@ -30,17 +30,27 @@ LeaseTable::Step& LeaseTable::At(uint64_t step) {
 
 std::vector<LeaseTable::Lease> LeaseTable::Take(uint64_t worker, uint32_t begin, uint32_t end,
                                                 uint64_t budget, uint64_t step_limit) {
+  return TakeUrgent(worker, begin, end, budget, step_limit, holders_[worker].frontier);
+}
+
+std::vector<LeaseTable::Lease> LeaseTable::TakeFirst(uint64_t worker, uint64_t most,
+                                                     uint64_t step_limit) {
+  return TakeUrgent(worker, 0, width_, most, step_limit, 0);
+}
+
+std::vector<LeaseTable::Lease> LeaseTable::TakeUrgent(uint64_t worker, uint32_t begin, uint32_t end,
+                                                      uint64_t budget, uint64_t step_limit,
+                                                      uint64_t urgent_end) {
   std::vector<Lease> leases;
   if (begin >= end) return leases;
   Holder& holder = holders_[worker];
-  const uint64_t frontier = holder.frontier;
   uint64_t given = 0;
   for (uint64_t s = base_; s < std::min(step_limit, end_); ++s) {
-    if (s >= frontier && given >= budget) break;
+    if (s >= urgent_end && given >= budget) break;
     Step& step = At(s);
     if (step.free == 0) continue;
     for (uint32_t r = begin; r < end; ++r) {
-      if (step.owner[r] != kFree || (s >= frontier && given >= budget)) continue;
+      if (step.owner[r] != kFree || (s >= urgent_end && given >= budget)) continue;
       step.owner[r] = worker;
       --step.free;
       ++given;

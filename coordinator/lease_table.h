@@ -1,5 +1,5 @@
-// Who computes what: the micro-batches of a window of steps, each free, leased to a worker, or done.
-// Evaluation uses it too, as one step of many chunks.
+// Who computes what: the micro-batches of a window of steps, each free, leased to a worker, or
+// done. Evaluation uses it too, as one step of many chunks.
 #ifndef TANDEM_COORDINATOR_LEASE_TABLE_H_
 #define TANDEM_COORDINATOR_LEASE_TABLE_H_
 
@@ -10,8 +10,8 @@
 
 namespace tandem {
 
-// Not thread-safe. Its memory grows with the window between the first step that is not done and the last
-// one leased, which callers bound through `step_limit`.
+// Not thread-safe. Its memory grows with the window between the first step that is not done and the
+// last one leased, which callers bound through `step_limit`.
 class LeaseTable {
  public:
   // Micro-batches [begin, end) of `step`.
@@ -32,10 +32,14 @@ class LeaseTable {
   uint64_t free_below(uint64_t step_limit) const;
 
   // Leases to `worker` free micro-batches of columns [begin, end), in the order of steps below
-  // `step_limit`: all of those in steps below its frontier (the last step it was ever leased, plus one), for
-  // they hold others up; then, while fewer than `budget` are given, those of further steps.
+  // `step_limit`: all of those in steps below its frontier (the last step it was ever leased, plus
+  // one), for they hold others up; then, while fewer than `budget` are given, those of further
+  // steps.
   std::vector<Lease> Take(uint64_t worker, uint32_t begin, uint32_t end, uint64_t budget,
                           uint64_t step_limit);
+
+  // Leases to `worker` the first `most` free micro-batches of the steps below `step_limit`.
+  std::vector<Lease> TakeFirst(uint64_t worker, uint64_t most, uint64_t step_limit);
 
   // Marks [begin, end) of `step` done, whoever did it. Done already, or out of range: no effect.
   void Finish(uint64_t step, uint32_t begin, uint32_t end);
@@ -56,6 +60,9 @@ class LeaseTable {
   };
 
   Step& At(uint64_t step);
+  // Take, where `urgent_end` is the frontier.
+  std::vector<Lease> TakeUrgent(uint64_t worker, uint32_t begin, uint32_t end, uint64_t budget,
+                                uint64_t step_limit, uint64_t urgent_end);
 
   uint64_t base_, end_;
   uint32_t width_;

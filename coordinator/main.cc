@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
   set.Add("job", &flags.job, "the job, a text file of message JobSpec (proto/job.proto); required");
   set.Add("set", &flags.set, "changes a field of the job: path.to.field=value; may be repeated");
   set.Add("listen", &flags.options.listen, "address to open, HOST:PORT; port 0 picks a free one");
-  set.Add("servers", &flags.options.job.servers, "shards; the job starts when as many servers are there");
+  set.Add("servers", &flags.options.job.servers,
+          "shards; the job starts when as many servers are there");
   set.Add("min_workers", &flags.options.job.min_workers, "workers to wait for before the start");
   set.Add("summary", &flags.options.summary, "file to write the summary to, as JSON");
   set.Add("lease_timeout_ms", &flags.lease_timeout_ms,

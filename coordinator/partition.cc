@@ -20,7 +20,8 @@ std::vector<ReplicaRange> SplitReplicas(uint32_t replicas, const std::vector<dou
   }
   std::vector<size_t> order(speeds.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rest[a] > rest[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return rest[a] > rest[b]; });
   for (size_t k = 0; given < replicas; k = (k + 1) % order.size(), ++given) ++sizes[order[k]];
 
   std::vector<ReplicaRange> ranges;

@@ -12,8 +12,9 @@ struct ReplicaRange {
   uint32_t size() const { return end - begin; }
 };
 
-// One range for each of `speeds` (each above 0 and finite), in their order; together they are [0, replicas). Sizes
-// are in proportion to the speeds by largest remainders, so no other whole sizes are nearer to it.
+// One range for each of `speeds` (each above 0 and finite), in their order; together they are [0,
+// replicas). Sizes are in proportion to the speeds by largest remainders, so no other whole sizes
+// are nearer to it.
 std::vector<ReplicaRange> SplitReplicas(uint32_t replicas, const std::vector<double>& speeds);
 
 }  // namespace tandem

@@ -36,8 +36,7 @@ absl::StatusOr<std::unique_ptr<Job>> PrepareJob(v1::JobSpec spec, const JobOptio
     }
     TANDEM_RETURN_IF_ERROR(model->CheckLabels(test.min_label, test.max_label));
   }
-  return std::make_unique<Job>(std::move(spec), options, train, test.examples,
-                               model->variables());
+  return std::make_unique<Job>(std::move(spec), options, train, test.examples, model->variables());
 }
 
 CoordinatorProcess::CoordinatorProcess(CoordinatorOptions options, std::unique_ptr<Job> job)

@@ -21,8 +21,8 @@ struct CoordinatorOptions {
   JobOptions job;
 };
 
-// Checks everything about a job that can be checked before it runs: the data's files, the model's shapes, the
-// labels. INVALID_ARGUMENT or NOT_FOUND names the field, file or line.
+// Checks everything about a job that can be checked before it runs: the data's files, the model's
+// shapes, the labels. INVALID_ARGUMENT or NOT_FOUND names the field, file or line.
 absl::StatusOr<std::unique_ptr<Job>> PrepareJob(v1::JobSpec spec, const JobOptions& options);
 
 // Not thread-safe but for Terminate.

@@ -1,4 +1,5 @@
-// How far a job is, for people: a bar that redraws itself on a terminal, a plain line now and then elsewhere.
+// How far a job is, for people: a bar that redraws itself on a terminal, a plain line now and then
+// elsewhere.
 #ifndef TANDEM_COORDINATOR_PROGRESS_H_
 #define TANDEM_COORDINATOR_PROGRESS_H_
 
@@ -28,7 +29,8 @@ class Progress {
   int64_t next_ms_ = 0;
   bool waiting_ = true;
   int64_t waiting_since_ms_ = -1;
-  int64_t interval_ms_ = 1000;  // Between plain lines: grows, so that a long job does not fill a log.
+  int64_t interval_ms_ =
+      1000;  // Between plain lines: grows, so that a long job does not fill a log.
 };
 
 }  // namespace tandem

@@ -24,8 +24,9 @@ std::string SummaryJson(const Job& job) {
   out["job"] = job.spec().name();
   out["status"] = job.failure().ok() ? "ok" : "failed";
   if (!job.failure().ok()) out["failure"] = std::string(job.failure().message());
-  out["consistency"] =
-      consistency.has_async() ? "async" : consistency.has_bounded() ? "bounded" : "sync";
+  out["consistency"] = consistency.has_async()     ? "async"
+                       : consistency.has_bounded() ? "bounded"
+                                                   : "sync";
   out["steps"] = s.steps;
   out["epochs"] = s.epochs;
   out["examples"] = s.examples;
@@ -63,9 +64,9 @@ std::string SummaryText(const Job& job) {
   if (!job.failure().ok()) {
     return absl::StrCat("failed: ", std::string(job.failure().message()), "\n");
   }
-  std::string text = absl::StrFormat(
-      "%s: %d steps, %d examples in %.2f s, %.0f examples/s\n", job.spec().name(), s.steps,
-      s.examples, s.seconds, PerSecond(s));
+  std::string text =
+      absl::StrFormat("%s: %d steps, %d examples in %.2f s, %.0f examples/s\n", job.spec().name(),
+                      s.steps, s.examples, s.seconds, PerSecond(s));
   absl::StrAppendFormat(&text, "loss %.4f in the last epoch", s.final_loss);
   for (const auto& [name, value] : s.evaluation) {
     absl::StrAppendFormat(&text, "; test %s %.4f", name, value);

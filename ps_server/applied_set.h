@@ -1,5 +1,5 @@
-// Which updates a shard has applied: numbers, kept as disjoint intervals. Updates come nearly in order, so
-// a few intervals stand for millions of updates.
+// Which updates a shard has applied: numbers, kept as disjoint intervals. Updates come nearly in
+// order, so a few intervals stand for millions of updates.
 #ifndef TANDEM_PS_SERVER_APPLIED_SET_H_
 #define TANDEM_PS_SERVER_APPLIED_SET_H_
 

@@ -18,8 +18,8 @@ constexpr uint64_t kMaxUnsentAcks = 1024;
 
 }  // namespace
 
-// One call of Exchange. Reads on while it can; writes one message at a time, into which it gathers what
-// has come up meanwhile. Deletes itself when gRPC has nothing more to say about it.
+// One call of Exchange. Reads on while it can; writes one message at a time, into which it gathers
+// what has come up meanwhile. Deletes itself when gRPC has nothing more to say about it.
 class ExchangeService::Stream {
  public:
   explicit Stream(ExchangeService* service)
@@ -308,10 +308,10 @@ void ExchangeService::Start(EventLoop* loop, grpc::ServerCompletionQueue* queue)
   inspect_ = std::make_unique<UnaryMethod<v1::InspectRequest, v1::InspectResponse>>(
       loop, &next_call_,
       [this](grpc::ServerContext* context, v1::InspectRequest* request,
-             grpc::ServerAsyncResponseWriter<v1::InspectResponse>* writer, void* tag) {
-        service_.RequestInspect(context, request, writer, queue_, queue_, tag);
-      },
-      [this](uint64_t call, const v1::InspectRequest& request) { Inspect(call, request); }, nullptr);
+             grpc::ServerAsyncResponseWriter<v1::InspectResponse>* writer,
+             void* tag) { service_.RequestInspect(context, request, writer, queue_, queue_, tag); },
+      [this](uint64_t call, const v1::InspectRequest& request) { Inspect(call, request); },
+      nullptr);
   inspect_->Start();
   Accept();
 }

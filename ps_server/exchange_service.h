@@ -1,5 +1,5 @@
-// The ParameterServer service: turns streams of gRPC messages into operations of a Shard and its answers
-// into messages. Everything runs on the loop's thread.
+// The ParameterServer service: turns streams of gRPC messages into operations of a Shard and its
+// answers into messages. Everything runs on the loop's thread.
 #ifndef TANDEM_PS_SERVER_EXCHANGE_SERVICE_H_
 #define TANDEM_PS_SERVER_EXCHANGE_SERVICE_H_
 
@@ -21,8 +21,9 @@ class ExchangeService {
  public:
   // Streams open at once; a worker uses one or two.
   static constexpr size_t kMaxStreams = 4096;
-  // Payloads of pushes that have begun and are not complete may take this much memory, and always that of
-  // kMinTransfers pushes. Past it a push is refused with RESOURCE_EXHAUSTED before its payload is kept.
+  // Payloads of pushes that have begun and are not complete may take this much memory, and always
+  // that of kMinTransfers pushes. Past it a push is refused with RESOURCE_EXHAUSTED before its
+  // payload is kept.
   static constexpr size_t kMaxTransferBytes = size_t{1} << 30;
   static constexpr size_t kMinTransfers = 4;
 

@@ -71,11 +71,15 @@ absl::Status PsServerProcess::Prepare() {
   if (job_ != nullptr) return absl::OkStatus();
   std::vector<uint64_t> shape(response.example_shape().begin(), response.example_shape().end());
   TANDEM_ASSIGN_OR_RETURN(auto model, Model::Create(response.job(), shape));
-  TANDEM_ASSIGN_OR_RETURN(auto optimizer, CreateOptimizer(response.job().optimizer()));
-  job_ = std::make_shared<const ShardJob>(ShardJob{
-      response.job(), std::move(model), std::move(optimizer),
-      BatchPlan(response.job().training(), response.job().dataset().shuffle(),
-                response.job().seed(), response.train_examples())});
+  const v1::Training& training = response.job().training();
+  TANDEM_ASSIGN_OR_RETURN(
+      auto optimizer,
+      CreateOptimizer(response.job().optimizer(),
+                      training.consistency().has_sync() ? 1 : training.replicas()));
+  job_ = std::make_shared<const ShardJob>(
+      ShardJob{response.job(), std::move(model), std::move(optimizer),
+               BatchPlan(response.job().training(), response.job().dataset().shuffle(),
+                         response.job().seed(), response.train_examples())});
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// The sum of a step's R gradients in the order of the fixed tree (common/base/tree.h): its bits do not
-// depend on who sent which node, when, or how often.
+// The sum of a step's R gradients in the order of the fixed tree (common/base/tree.h): its bits do
+// not depend on who sent which node, when, or how often.
 #ifndef TANDEM_PS_SERVER_REDUCTION_TREE_H_
 #define TANDEM_PS_SERVER_REDUCTION_TREE_H_
 
@@ -15,17 +15,17 @@
 
 namespace tandem {
 
-// The nodes of one step that have arrived and are not yet part of a larger one. Siblings are added as
-// soon as both are there, except the root's two children, which are added by whoever reads the sum: a
-// pass over memory is saved. Holds at most R/2 + 1 gradients. Not thread-safe.
+// The nodes of one step that have arrived and are not yet part of a larger one. Siblings are added
+// as soon as both are there, except the root's two children, which are added by whoever reads the
+// sum: a pass over memory is saved. Holds at most R/2 + 1 gradients. Not thread-safe.
 class ReductionTree {
  public:
   // Gradients have `elements` values each.
   ReductionTree(uint32_t replicas, size_t elements);
 
-  // Takes a gradient, or an empty payload for a node without examples. False: the node is covered by
-  // what is known, and was ignored. One that covers known nodes takes their place.
-  // `node` must be a node of the tree, `gradient` empty or complete.
+  // Takes a gradient, or an empty payload for a node without examples. False: the node is covered
+  // by what is known, and was ignored. One that covers known nodes takes their place. `node` must
+  // be a node of the tree, `gradient` empty or complete.
   bool Add(Node node, Payload gradient);
 
   // Every micro-batch is in.

@@ -59,9 +59,9 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(std::shared_ptr<const Shard
     const int v = FindVariable(*job->model, block.variable());
     if (v < 0 || block.begin() >= block.end() ||
         block.end() > Elements(job->model->variables()[static_cast<size_t>(v)])) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cluster map ", map.epoch(), ": block ", block.variable(), "[",
-                       block.begin(), ", ", block.end(), ") is not of the job's model"));
+      return absl::InvalidArgumentError(absl::StrCat("cluster map ", map.epoch(), ": block ",
+                                                     block.variable(), "[", block.begin(), ", ",
+                                                     block.end(), ") is not of the job's model"));
     }
     elements += block.end() - block.begin();
   }
@@ -69,8 +69,8 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(std::shared_ptr<const Shard
   float* at = shard->weights_->data();
   for (const v1::Block& block : place.blocks()) {
     const Model& model = *shard->job_->model;
-    model.Initialize(shard->job_->spec.seed(), FindVariable(model, block.variable()),
-                     block.begin(), block.end(), at);
+    model.Initialize(shard->job_->spec.seed(), FindVariable(model, block.variable()), block.begin(),
+                     block.end(), at);
     at += block.end() - block.begin();
   }
   return shard;
@@ -104,9 +104,8 @@ absl::Status Shard::CheckBlocks(const v1::Push& push) const {
       continue;
     }
     if (b < push.blocks_size() && FindVariable(*job_->model, push.blocks(b).variable()) < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(Name(push), ": blocks[", b,
-                                                     "]: unknown variable \"",
-                                                     push.blocks(b).variable(), "\""));
+      return absl::InvalidArgumentError(absl::StrCat(
+          Name(push), ": blocks[", b, "]: unknown variable \"", push.blocks(b).variable(), "\""));
     }
     const bool extra = b >= place_.blocks_size();
     const v1::Block& block = extra ? push.blocks(b) : place_.blocks(b);
@@ -135,9 +134,9 @@ absl::Status Shard::CheckSums(const v1::Push& push) const {
                                                      " has ", expected));
     }
     if (!Finite(sums) || sums.metrics_size() > job_->spec.metrics_size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          Name(push), ": sums[", leaf, "]: expected finite sums of at most ",
-          job_->spec.metrics_size(), " metrics"));
+      return absl::InvalidArgumentError(absl::StrCat(Name(push), ": sums[", leaf,
+                                                     "]: expected finite sums of at most ",
+                                                     job_->spec.metrics_size(), " metrics"));
     }
   }
   return absl::OkStatus();
@@ -151,9 +150,9 @@ absl::StatusOr<size_t> Shard::CheckPush(const v1::Push& push) const {
         absl::StrCat(Name(push), ": the job has ", job_->plan.total_steps(), " steps"));
   }
   if (!IsNode(node, job_->plan.replicas()) || (!synchronous() && node.level != 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Name(push), ": no such node; the job has ", job_->plan.replicas(), " replicas",
-        synchronous() ? "" : " and takes micro-batches (level 0) alone"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Name(push), ": no such node; the job has ", job_->plan.replicas(), " replicas",
+                     synchronous() ? "" : " and takes micro-batches (level 0) alone"));
   }
   if (synchronous() && push.step() > version_) {
     return absl::FailedPreconditionError(
@@ -166,7 +165,7 @@ absl::StatusOr<size_t> Shard::CheckPush(const v1::Push& push) const {
   if (push.empty() != empty) {
     return absl::InvalidArgumentError(absl::StrCat(
         Name(push), ": empty is ", push.empty() ? "set" : "not set", ", but the node has ",
-        empty ? "no" : "", " examples"));
+        empty ? "no " : "", "examples"));
   }
   if (empty) return 0;
   TANDEM_RETURN_IF_ERROR(CheckBlocks(push));
@@ -191,8 +190,8 @@ void Shard::Push(uint64_t call, const v1::Push& push, Payload gradient,
   // Payloads take time: what held when this one began may not hold any more.
   absl::StatusOr<size_t> bytes = CheckPush(push);
   if (bytes.ok() && *bytes != gradient.bytes()) {
-    bytes = absl::InvalidArgumentError(absl::StrCat(Name(push), ": payload of ", gradient.bytes(),
-                                                    " bytes; expected ", *bytes));
+    bytes = absl::InvalidArgumentError(
+        absl::StrCat(Name(push), ": payload of ", gradient.bytes(), " bytes; expected ", *bytes));
   }
   if (!bytes.ok()) {
     answers->push_back({call, std::move(bytes).status(), {}, {}});
@@ -224,7 +223,8 @@ void Shard::PushSynchronous(uint64_t call, const v1::Push& push, Payload gradien
 }
 
 void Shard::CompleteStep() {
-  // A pull of the old version that is still on its way out keeps its buffer; the update takes a new one.
+  // A pull of the old version that is still on its way out keeps its buffer; the update takes a new
+  // one.
   if (previous_ == nullptr || previous_.use_count() > 1) {
     previous_ = std::make_shared<Buffer>(elements_);
   }
@@ -284,11 +284,9 @@ void Shard::Pull(uint64_t call, const v1::Pull& pull, std::vector<ShardAnswer>* 
     }
     status = absl::ResourceExhaustedError(
         absl::StrCat("pull of version ", version, ": ", waiting_.size(), " pulls wait already"));
-  } else if (status.ok() && version < version_ &&
-             !(previous_needed_ && version + 1 == version_)) {
-    status = absl::OutOfRangeError(absl::StrCat("pull of version ", version,
-                                                ": every shard is past it; this one is at ",
-                                                version_));
+  } else if (status.ok() && version < version_ && !(previous_needed_ && version + 1 == version_)) {
+    status = absl::OutOfRangeError(absl::StrCat(
+        "pull of version ", version, ": every shard is past it; this one is at ", version_));
   }
   ShardAnswer answer{call, std::move(status), {}, {}};
   if (answer.status.ok()) answer.weights = {version, version == version_ ? weights_ : previous_};

@@ -1,11 +1,11 @@
-// A shard of the parameters: weights, optimizer slots, version. The rules of pushing and pulling, and
-// nothing else: no thread, socket, file or clock. The service feeds it and sends its answers.
+// A shard of the parameters: weights, optimizer slots, version. The rules of pushing and pulling,
+// and nothing else: no thread, socket, file or clock. The service feeds it and sends its answers.
 //
-// Synchronous jobs: pushes of step t are staged and summed in the fixed tree; when all R micro-batches are
-// in, one update moves version t to t + 1. Weights have two buffers: the update reads one and writes the
-// other, so version t stays until the first push named t + 1 shows that every shard has reached t + 1.
-// Asynchronous and bounded jobs: each push is an update of its own, applied in place once, remembered by
-// number; a pull may see a tensor while it changes.
+// Synchronous jobs: pushes of step t are staged and summed in the fixed tree; when all R
+// micro-batches are in, one update moves version t to t + 1. Weights have two buffers: the update
+// reads one and writes the other, so version t stays until the first push named t + 1 shows that
+// every shard has reached t + 1. Asynchronous and bounded jobs: each push is an update of its own,
+// applied in place once, remembered by number; a pull may see a tensor while it changes.
 #ifndef TANDEM_PS_SERVER_SHARD_H_
 #define TANDEM_PS_SERVER_SHARD_H_
 
@@ -39,8 +39,8 @@ struct ShardJob {
   BatchPlan plan;
 };
 
-// Weights as a pull is answered with them: the buffer is shared with the shard and not written while a
-// synchronous pull holds it.
+// Weights as a pull is answered with them: the buffer is shared with the shard and not written
+// while a synchronous pull holds it.
 struct Weights {
   uint64_t version = 0;
   std::shared_ptr<const Buffer> buffer;
@@ -70,22 +70,25 @@ class Shard {
   static absl::StatusOr<std::unique_ptr<Shard>> Create(std::shared_ptr<const ShardJob> job,
                                                        const v1::ClusterMap& map, int number);
 
-  // Checks a push before its payload is taken: the bytes that the payload must have, or the refusal.
+  // Checks a push before its payload is taken: the bytes that the payload must have, or the
+  // refusal.
   absl::StatusOr<size_t> CheckPush(const v1::Push& push) const;
 
-  // A push with its whole payload, which CheckPush has sized. Answers it, and any pull that waited for
-  // the version it completes. The payload's values are checked by the caller as they come in
+  // A push with its whole payload, which CheckPush has sized. Answers it, and any pull that waited
+  // for the version it completes. The payload's values are checked by the caller as they come in
   // (NonFiniteError), so that each is read while still in the cache.
   void Push(uint64_t call, const v1::Push& push, Payload gradient,
             std::vector<ShardAnswer>* answers);
 
-  // Answers at once, or later with the push that completes the version.
+  // Answers at once, or later with the push that completes the version. A call has one pull waiting at
+  // a time: the caller begins no other operation of it until the answer is there.
   void Pull(uint64_t call, const v1::Pull& pull, std::vector<ShardAnswer>* answers);
 
   // The caller of a waiting pull is gone.
   void Cancel(uint64_t call) { waiting_.erase(call); }
 
-  // The refusal of a push whose payload has a value that is not finite, at `element` of the payload.
+  // The refusal of a push whose payload has a value that is not finite, at `element` of the
+  // payload.
   absl::Status NonFiniteError(const v1::Push& push, size_t element) const;
 
   v1::InspectResponse Inspect(bool chunk_hashes) const;

@@ -32,7 +32,8 @@ struct Exchange {
   std::shared_ptr<Buffer> into;  // The whole model's weights; this shard's part is written.
 };
 
-// Compute node `node` of `step` with `weights`: the micro-batches below it, added in the tree's order.
+// Compute node `node` of `step` with `weights`: the micro-batches below it, added in the tree's
+// order.
 struct ComputeGradient {
   uint64_t task = 0;
   uint64_t step = 0;

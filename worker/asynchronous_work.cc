@@ -1,6 +1,6 @@
-// Asynchronous and bounded training: each micro-batch by itself, against whatever the shards hold when it is
-// begun. One more than there are threads is under way, so that transfer hides behind computing: the push of
-// one brings the weights of the next.
+// Asynchronous and bounded training: each micro-batch by itself, against whatever the shards hold
+// when it is begun. One more than there are threads is under way, so that transfer hides behind
+// computing: the push of one brings the weights of the next.
 #include <deque>
 #include <map>
 #include <utility>

@@ -73,13 +73,12 @@ class Executor::Bench {
     job_->plan.MicroBatch(task.step, r, &indices_);
     if (indices_.empty()) return std::shared_ptr<Buffer>();
     const bool synchronous = job_->spec.training().consistency().has_sync();
-    const uint64_t divisor =
-        synchronous ? job_->plan.BatchExamples(task.step) : indices_.size();
+    const uint64_t divisor = synchronous ? job_->plan.BatchExamples(task.step) : indices_.size();
     absl::Status status = job_->train->Read(indices_, &batch_);
     std::shared_ptr<Buffer> gradient = gradients_->Take();
     if (status.ok()) {
-      status = replica_->ComputeGradient(batch_, task.weights->data(),
-                                         1.0f / static_cast<float>(divisor), gradient->data(), &own);
+      status = replica_->ComputeGradient(
+          batch_, task.weights->data(), 1.0f / static_cast<float>(divisor), gradient->data(), &own);
     }
     if (!status.ok()) return At(task.step, r, status);
     return gradient;

@@ -1,5 +1,5 @@
-// Computes: a few threads, each with a model replica of its own, one kernel thread each. Tasks so short that
-// handing them over would cost more than they do run on the caller's thread.
+// Computes: a few threads, each with a model replica of its own, one kernel thread each. Tasks so
+// short that handing them over would cost more than they do run on the caller's thread.
 #ifndef TANDEM_WORKER_EXECUTOR_H_
 #define TANDEM_WORKER_EXECUTOR_H_
 
@@ -39,8 +39,8 @@ class Executor {
   // Waits for the tasks under way; the others are dropped.
   ~Executor();
 
-  // Runs `task` on this thread and returns true, when such tasks have proven short; else hands it to a
-  // thread, and `done` will be called. From one thread only.
+  // Runs `task` on this thread and returns true, when such tasks have proven short; else hands it
+  // to a thread, and `done` will be called. From one thread only.
   bool Run(const ComputeTask& task, TaskResult* result) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops tasks that have not begun. Thread-safe.
   void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -26,9 +26,10 @@ absl::Status CheckData(const char* which, const Dataset& data, uint64_t examples
   if (data.info().examples == examples && data.info().example_shape == shape) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "dataset.", which, "_files: this worker finds ", data.info().examples,
-      " examples where the coordinator found ", examples, "; every machine must see the same files"));
+  return absl::InvalidArgumentError(absl::StrCat("dataset.", which, "_files: this worker finds ",
+                                                 data.info().examples,
+                                                 " examples where the coordinator found ", examples,
+                                                 "; every machine must see the same files"));
 }
 
 absl::StatusOr<std::shared_ptr<const WorkerJob>> ReadJob(const v1::RegisterResponse& response) {
@@ -43,11 +44,10 @@ absl::StatusOr<std::shared_ptr<const WorkerJob>> ReadJob(const v1::RegisterRespo
     TANDEM_ASSIGN_OR_RETURN(test, OpenDataset(spec.dataset(), Split::kTest));
     TANDEM_RETURN_IF_ERROR(CheckData("test", *test, response.test_examples(), response));
   }
-  return std::make_shared<const WorkerJob>(
-      WorkerJob{spec, std::move(model),
-                BatchPlan(spec.training(), spec.dataset().shuffle(), spec.seed(),
-                          response.train_examples()),
-                std::move(train), std::move(test)});
+  return std::make_shared<const WorkerJob>(WorkerJob{
+      spec, std::move(model),
+      BatchPlan(spec.training(), spec.dataset().shuffle(), spec.seed(), response.train_examples()),
+      std::move(train), std::move(test)});
 }
 
 }  // namespace
@@ -105,7 +105,8 @@ void WorkerProcess::OnRegistered() {
   if (preparing_.joinable()) return;
   preparing_ = std::thread([this, job = member_->membership().job()] {
     auto prepared = ReadJob(job);
-    loop_.Post([this, prepared = std::move(prepared)]() mutable { OnPrepared(std::move(prepared)); });
+    loop_.Post(
+        [this, prepared = std::move(prepared)]() mutable { OnPrepared(std::move(prepared)); });
   });
 }
 
@@ -219,7 +220,8 @@ void WorkerProcess::Do(const WakeAt& wake) {
 
 void WorkerProcess::Do(const AbandonAll& abandon) {
   if (executor_ != nullptr) executor_->Abandon();
-  clients_epoch_ = 0;  // The next map gets clients of its own; those of this one are cancelled then.
+  clients_epoch_ =
+      0;  // The next map gets clients of its own; those of this one are cancelled then.
 }
 
 void WorkerProcess::Do(const RegisterAgain& again) { member_->membership().Forget(); }

@@ -18,7 +18,7 @@
 namespace tandem {
 
 struct WorkerProcessOptions {
-  std::string coordinator;         // HOST:PORT.
+  std::string coordinator;  // HOST:PORT.
   std::string device = "cpu";
   int threads = 0;                 // Computations at once; 0: one a processor.
   int coordinator_timeout_s = 30;  // Exit when it has not answered for so long.

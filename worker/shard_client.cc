@@ -104,8 +104,8 @@ class ShardClient::Stream {
     }
     const size_t bytes = std::min(kChunkBytes, total - offset_);
     if (bytes > 0) {
-      const auto* from = reinterpret_cast<const char*>(gradient.values->data() +
-                                                       client_->first_element_);
+      const auto* from =
+          reinterpret_cast<const char*>(gradient.values->data() + client_->first_element_);
       payload->Append(from + offset_, bytes, gradient.values);
     }
     offset_ += bytes;
@@ -206,7 +206,8 @@ class ShardClient::Stream {
     absl::Status status = FromGrpc(status_);
     if (!protocol_error_.ok()) status = protocol_error_;
     if (timed_out_) {
-      status = absl::DeadlineExceededError(absl::StrCat("no answer for ", kDeadlineMs / 1000, " s"));
+      status =
+          absl::DeadlineExceededError(absl::StrCat("no answer for ", kDeadlineMs / 1000, " s"));
     }
     if (status.ok()) status = absl::UnavailableError("the shard closed the stream");
     client->callbacks_.on_error(exchange_.id, status);
@@ -232,7 +233,7 @@ class ShardClient::Stream {
   EventLoop::TimerId timer_;
   size_t push_ = 0, offset_ = 0;  // What is written next,
   bool pull_sent_ = true;
-  uint64_t acked_ = 0;            // and what has come back.
+  uint64_t acked_ = 0;  // and what has come back.
   bool pull_begun_ = false, pulled_ = true;
   size_t received_ = 0;
 };

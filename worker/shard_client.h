@@ -1,5 +1,6 @@
-// The worker's end of the data path to one shard: exchanges over streams that stay open. A stream serves one
-// exchange at a time; a pull that waits does not hold up another push, which takes another stream.
+// The worker's end of the data path to one shard: exchanges over streams that stay open. A stream
+// serves one exchange at a time; a pull that waits does not hold up another push, which takes
+// another stream.
 #ifndef TANDEM_WORKER_SHARD_CLIENT_H_
 #define TANDEM_WORKER_SHARD_CLIENT_H_
 

@@ -1,6 +1,6 @@
-// Synchronous training: a step at a time, lowest first. Every node of the step is computed with the weights
-// of its version, in as many parts as there are threads, and pushed as soon as it is whole; the last push
-// of the step also asks for the weights of the next one.
+// Synchronous training: a step at a time, lowest first. Every node of the step is computed with the
+// weights of its version, in as many parts as there are threads, and pushed as soon as it is whole;
+// the last push of the step also asks for the weights of the next one.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -98,7 +98,8 @@ class SynchronousWork : public WorkKind {
     return parts;
   }
 
-  // A part of the step is there: push it when it is a node of the lease, else add it to its sibling.
+  // A part of the step is there: push it when it is a node of the lease, else add it to its
+  // sibling.
   void Collect(Desk* desk, std::shared_ptr<const Gradient> gradient) {
     Node node = gradient->node;
     while (todo_.count(node) == 0 && node.Sibling().FirstLeaf() >= desk->replicas) {
@@ -115,6 +116,7 @@ class SynchronousWork : public WorkKind {
     }
     const uint64_t task = (*desk->next_task)++;
     tasks_.insert(task);
+    desk->combining.insert(task);
     const bool is_left = node.index < node.Sibling().index;
     CombineGradients combine{task, is_left ? gradient : sibling->second,
                              is_left ? sibling->second : gradient};
@@ -141,9 +143,9 @@ class SynchronousWork : public WorkKind {
   std::map<uint64_t, std::set<Node>> waiting_;  // Leased and not begun, by step.
   uint64_t outstanding_ = 0;
 
-  uint64_t step_ = 0;        // Being computed,
-  std::set<Node> todo_;      // its nodes that are not yet pushed,
-  std::set<uint64_t> tasks_;  // the tasks under way,
+  uint64_t step_ = 0;                                      // Being computed,
+  std::set<Node> todo_;                                    // its nodes that are not yet pushed,
+  std::set<uint64_t> tasks_;                               // the tasks under way,
   std::map<Node, std::shared_ptr<const Gradient>> parts_;  // and parts that wait for their sibling.
   std::map<uint64_t, Push> pushing_;                       // By transfer.
 };

@@ -1,5 +1,6 @@
 #include "worker/transfers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,8 +26,8 @@ uint64_t Transfers::Start(int64_t now_ms, std::vector<std::shared_ptr<const Grad
   transfer.pushing = transfer.pushes.empty() ? 0 : shards_;
   transfer.pulling = pull_version.has_value() ? shards_ : 0;
   for (int shard = 0; shard < shards_; ++shard) {
-    const uint64_t seed = jitter_seed_ + id * static_cast<uint64_t>(shards_) +
-                          static_cast<uint64_t>(shard);
+    const uint64_t seed =
+        jitter_seed_ + id * static_cast<uint64_t>(shards_) + static_cast<uint64_t>(shard);
     transfer.parts.push_back({0, !pull_version.has_value(), Backoff(seed), -1, {}});
     Send(id, transfer, shard, actions);
   }
@@ -73,14 +74,15 @@ void Transfers::OnError(int64_t now_ms, uint64_t id, int shard, const absl::Stat
     events->push_back({Event::kPast, id, status});
     it->second.pulling = 0;
     for (Part& part : it->second.parts) part.pulled = true;
-    MaybeErase(it);
-    return;
+    // The status ended the call: acknowledgements that were still on their way are lost.
+    if (IsThrough(it->second, shard)) return MaybeErase(it);
   }
   if (IsFinal(status)) {
     events->push_back({Event::kFailed, id, status});
     transfers_.erase(it);
     return;
   }
+  if (IsThrough(it->second, shard)) return;
   Part& part = it->second.parts[static_cast<size_t>(shard)];
   ++retries_;
   part.trouble = status;
@@ -94,9 +96,14 @@ void Transfers::OnTime(int64_t now_ms, WorkerActions* actions) {
       Part& part = transfer.parts[static_cast<size_t>(shard)];
       if (part.retry_ms < 0 || part.retry_ms > now_ms) continue;
       part.retry_ms = -1;
-      Send(id, transfer, shard, actions);
+      if (!IsThrough(transfer, shard)) Send(id, transfer, shard, actions);
     }
   }
+}
+
+bool Transfers::IsThrough(const Transfer& transfer, int shard) {
+  const Part& part = transfer.parts[static_cast<size_t>(shard)];
+  return part.acked == transfer.pushes.size() && part.pulled;
 }
 
 void Transfers::MaybeErase(std::map<uint64_t, Transfer>::iterator it) {
@@ -109,13 +116,12 @@ std::string Transfers::Waiting(int64_t now_ms, int64_t age_ms) const {
     for (size_t shard = 0; shard < transfer.parts.size(); ++shard) {
       const Part& part = transfer.parts[shard];
       if (part.acked == transfer.pushes.size() && part.pulled) continue;
-      return absl::StrCat("shard ", shard, " for ", (now_ms - transfer.begun_ms) / 1000, " s",
-                          transfer.pull_version.has_value() && !part.pulled
-                              ? absl::StrCat(" (version ", *transfer.pull_version, ")")
-                              : "",
-                          part.trouble.ok()
-                              ? ""
-                              : absl::StrCat(": ", std::string(part.trouble.message())));
+      return absl::StrCat(
+          "shard ", shard, " for ", (now_ms - transfer.begun_ms) / 1000, " s",
+          transfer.pull_version.has_value() && !part.pulled
+              ? absl::StrCat(" (version ", *transfer.pull_version, ")")
+              : "",
+          part.trouble.ok() ? "" : absl::StrCat(": ", std::string(part.trouble.message())));
     }
   }
   return "";

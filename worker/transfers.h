@@ -1,5 +1,5 @@
-// Gradients to all shards and weights from all shards, each part tried until it is through. A push is
-// known by its name, so trying again is always safe. Pure.
+// Gradients to all shards and weights from all shards, each part tried until it is through. A push
+// is known by its name, so trying again is always safe. Pure.
 #ifndef TANDEM_WORKER_TRANSFERS_H_
 #define TANDEM_WORKER_TRANSFERS_H_
 
@@ -34,7 +34,8 @@ class Transfers {
 
   Transfers(int shards, uint64_t jitter_seed) : shards_(shards), jitter_seed_(jitter_seed) {}
 
-  // Begins one; its number. Of `pushes` and `pull_version` at least one is there; `into` goes with the latter.
+  // Begins one; its number. Of `pushes` and `pull_version` at least one is there; `into` goes with
+  // the latter.
   uint64_t Start(int64_t now_ms, std::vector<std::shared_ptr<const Gradient>> pushes,
                  std::optional<uint64_t> pull_version, std::shared_ptr<Buffer> into,
                  WorkerActions* actions);
@@ -46,8 +47,8 @@ class Transfers {
                WorkerActions* actions, Events* events);
   void OnTime(int64_t now_ms, WorkerActions* actions);
 
-  // The transfer that has been under way longest, for the log: whom it waits for and why; empty when none
-  // is older than `age_ms`.
+  // The transfer that has been under way longest, for the log: whom it waits for and why; empty
+  // when none is older than `age_ms`.
   std::string Waiting(int64_t now_ms, int64_t age_ms) const;
   uint64_t retries() const { return retries_; }
 
@@ -69,6 +70,7 @@ class Transfers {
   };
 
   void Send(uint64_t id, const Transfer& transfer, int shard, WorkerActions* actions) const;
+  static bool IsThrough(const Transfer& transfer, int shard);
   void MaybeErase(std::map<uint64_t, Transfer>::iterator it);
 
   int shards_;

@@ -1,5 +1,5 @@
-// The three kinds of work a worker does, each a small state machine over the same desk: transfers, weights,
-// tasks, and the list of what is finished. Pure.
+// The three kinds of work a worker does, each a small state machine over the same desk: transfers,
+// weights, tasks, and the list of what is finished. Pure.
 #ifndef TANDEM_WORKER_WORK_H_
 #define TANDEM_WORKER_WORK_H_
 
@@ -31,19 +31,19 @@ struct Desk {
   const uint32_t replicas;
   Transfers transfers;
   WeightsCache weights;
-  uint64_t* next_task;  // Tasks are numbered over the process's life.
+  uint64_t* next_task;                     // Tasks are numbered over the process's life.
+  std::set<uint64_t> combining;            // Tasks that only add: no measure of a micro-batch.
   std::vector<v1::FinishedWork> finished;  // To be reported.
 
   int64_t now_ms = 0;                // Of the event under way,
   WorkerActions* actions = nullptr;  // and where its actions go.
 
-  // Begins to fetch weights: version `key` of the cache, version `version` of the shards, along with
-  // `pushes`. The transfer's number.
+  // Begins to fetch weights: version `key` of the cache, version `version` of the shards, along
+  // with `pushes`. The transfer's number.
   uint64_t Fetch(uint64_t key, uint64_t version,
                  std::vector<std::shared_ptr<const Gradient>> pushes) {
     std::shared_ptr<Buffer> into = weights.NewBuffer();
-    const uint64_t transfer =
-        transfers.Start(now_ms, std::move(pushes), version, into, actions);
+    const uint64_t transfer = transfers.Start(now_ms, std::move(pushes), version, into, actions);
     weights.Fetching(key, transfer, std::move(into));
     return transfer;
   }

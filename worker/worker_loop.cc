@@ -32,9 +32,9 @@ void WorkerLoop::Begin(int64_t now_ms, WorkerActions* actions) {
 void WorkerLoop::OnMap(int64_t now_ms, const v1::ClusterMap& map, WorkerActions* actions) {
   if (desk_ != nullptr && desk_->map_epoch == map.epoch()) return;
   OnReset(actions);
-  desk_ = std::make_unique<Desk>(map.epoch(), map.shards_size(), model_elements_, options_.threads,
-                                 replicas_, options_.jitter_seed + (++next_desk_ << 40),
-                                 &next_task_);
+  desk_ =
+      std::make_unique<Desk>(map.epoch(), map.shards_size(), model_elements_, options_.threads,
+                             replicas_, options_.jitter_seed + (++next_desk_ << 40), &next_task_);
   retries_reported_ = 0;
   kinds_.push_back(synchronous_ ? NewSynchronousWork() : NewAsynchronousWork());
   kinds_.push_back(NewEvaluationWork(synchronous_));
@@ -47,6 +47,7 @@ void WorkerLoop::OnReset(WorkerActions* actions) {
   desk_.reset();
   kinds_.clear();
   leases_.clear();
+  received_ = 0;
   lease_retry_ms_ = -1;
   actions->push_back(AbandonAll());
 }
@@ -77,8 +78,10 @@ void WorkerLoop::OnLease(int64_t now_ms, uint64_t id,
     actions->push_back(Leave());
     return;
   }
-  for (const v1::Work& work : response->work()) {
-    if (work.map_epoch() == desk_->map_epoch) {
+  if (response->grant() > received_) {  // Else repeated, for its first answer might have been lost.
+    received_ = response->grant();
+    for (const v1::Work& work : response->work()) {
+      if (work.map_epoch() != desk_->map_epoch) continue;
       kinds_[work.evaluation() ? kEvaluation : kTraining]->Add(work);
     }
   }
@@ -102,8 +105,8 @@ void WorkerLoop::OnPulled(int64_t now_ms, uint64_t id, int shard, WorkerActions*
   Handle(events, actions);
 }
 
-void WorkerLoop::OnExchangeError(int64_t now_ms, uint64_t id, int shard,
-                                 const absl::Status& status, WorkerActions* actions) {
+void WorkerLoop::OnExchangeError(int64_t now_ms, uint64_t id, int shard, const absl::Status& status,
+                                 WorkerActions* actions) {
   if (desk_ == nullptr) return;
   Begin(now_ms, actions);
   Transfers::Events events;
@@ -143,7 +146,7 @@ void WorkerLoop::OnTask(int64_t now_ms, uint64_t task, const TaskResult& result,
     actions->push_back(GiveUp{result.status});
     return;
   }
-  Measure(result);
+  if (desk_->combining.erase(task) == 0) Measure(result);
   for (auto& kind : kinds_) {
     if (kind->OnTask(desk_.get(), task, result)) break;
   }
@@ -169,8 +172,8 @@ uint64_t WorkerLoop::Outstanding() const {
   return total;
 }
 
-// One call always waits at the coordinator, so that work which others gave up arrives at once. A second takes
-// its place when half of the lease is finished, to report that and get more.
+// One call always waits at the coordinator, so that work which others gave up arrives at once. A
+// second takes its place when half of the lease is finished, to report that and get more.
 void WorkerLoop::MaybeSendLease(WorkerActions* actions) {
   if (lease_retry_ms_ >= 0 || leaving_) return;
   const bool report = !desk_->finished.empty() && desk_->finished.size() >= Outstanding();
@@ -181,19 +184,21 @@ void WorkerLoop::MaybeSendLease(WorkerActions* actions) {
   retries_reported_ = desk_->transfers.retries();
   send.request.set_seconds_per_micro_batch(seconds_per_micro_batch_);
   send.request.set_map_epoch(desk_->map_epoch);
+  send.request.set_received(received_);
   leases_[send.id] = std::move(desk_->finished);
   desk_->finished.clear();
   actions->push_back(std::move(send));
 }
 
 void WorkerLoop::Measure(const TaskResult& result) {
-  if (result.gradient == nullptr || result.gradient->values == nullptr || result.seconds <= 0) return;
+  if (result.gradient == nullptr || result.gradient->values == nullptr || result.seconds <= 0)
+    return;
   const double each =
       result.seconds / static_cast<double>(result.gradient->sums.size()) / options_.threads;
-  seconds_per_micro_batch_ = seconds_per_micro_batch_ == 0
-                                 ? each
-                                 : seconds_per_micro_batch_ +
-                                       kMeasureWeight * (each - seconds_per_micro_batch_);
+  seconds_per_micro_batch_ =
+      seconds_per_micro_batch_ == 0
+          ? each
+          : seconds_per_micro_batch_ + kMeasureWeight * (each - seconds_per_micro_batch_);
 }
 
 std::string WorkerLoop::Waiting(int64_t now_ms, int64_t age_ms) const {

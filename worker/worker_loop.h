@@ -1,5 +1,5 @@
-// The worker's core: leases in, gradients out. Pure: events and time in, actions out; the shell moves the
-// bytes, computes and talks to the coordinator.
+// The worker's core: leases in, gradients out. Pure: events and time in, actions out; the shell
+// moves the bytes, computes and talks to the coordinator.
 #ifndef TANDEM_WORKER_WORKER_LOOP_H_
 #define TANDEM_WORKER_WORKER_LOOP_H_
 
@@ -61,9 +61,11 @@ class WorkerLoop {
   uint32_t replicas_;
 
   uint64_t next_task_ = 1, next_lease_ = 1, next_desk_ = 0;
-  std::unique_ptr<Desk> desk_;  // Null while there is no map.
+  std::unique_ptr<Desk> desk_;                    // Null while there is no map.
   std::vector<std::unique_ptr<WorkKind>> kinds_;  // Training, evaluation.
-  std::map<uint64_t, std::vector<v1::FinishedWork>> leases_;  // Calls under way, with what they report.
+  std::map<uint64_t, std::vector<v1::FinishedWork>>
+      leases_;             // Calls under way, with what they report.
+  uint64_t received_ = 0;  // The last grant of this map.
   Backoff lease_backoff_;
   int64_t lease_retry_ms_ = -1;
   uint64_t retries_reported_ = 0;

@@ -5,8 +5,8 @@
 namespace tandem {
 
 constexpr int kExitOk = 0;
-constexpr int kExitFailed = 1;      // For good: a non-finite loss, bad data.
-constexpr int kExitUsage = 2;       // A flag or the job file; one line on stderr says which.
+constexpr int kExitFailed = 1;       // For good: a non-finite loss, bad data.
+constexpr int kExitUsage = 2;        // A flag or the job file; one line on stderr says which.
 constexpr int kExitRetriable = 200;  // A restart may cure it.
 
 }  // namespace tandem

@@ -6,10 +6,12 @@
 
 namespace tandem {
 
-// Blocks both signals in this thread and in those it starts: call it first in main. SIGPIPE is ignored.
+// Blocks both signals in this thread and in those it starts: call it first in main. SIGPIPE is
+// ignored.
 void BlockTerminationSignals();
 
-// Calls `on_signal(number)` on a thread of its own each time one comes, for the rest of the process.
+// Calls `on_signal(number)` on a thread of its own each time one comes, for the rest of the
+// process.
 void OnTerminationSignal(std::function<void(int)> on_signal);
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
-// The fixed tree in which R gradients are added, element by element: node (0, r) is micro-batch r, node
-// (l, i) = node (l-1, 2i) + node (l-1, 2i+1), and a right child that lies wholly outside R, or has no
-// examples, passes the left one through. A node's name fixes its bits.
+// The fixed tree in which R gradients are added, element by element: node (0, r) is micro-batch r,
+// node (l, i) = node (l-1, 2i) + node (l-1, 2i+1), and a right child that lies wholly outside R, or
+// has no examples, passes the left one through. A node's name fixes its bits.
 #ifndef TANDEM_COMMON_BASE_TREE_H_
 #define TANDEM_COMMON_BASE_TREE_H_
 

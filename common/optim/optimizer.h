@@ -33,7 +33,10 @@ class Optimizer {
 };
 
 // INVALID_ARGUMENT, with the field's path (`optimizer.adam.beta_1`), when `spec` is out of range.
-absl::StatusOr<std::unique_ptr<const Optimizer>> CreateOptimizer(const v1::Optimizer& spec);
+// `updates_per_step` (at least 1): how many updates make a step of the job, for the learning rate's
+// schedule: update number u belongs to step (u - 1) / updates_per_step.
+absl::StatusOr<std::unique_ptr<const Optimizer>> CreateOptimizer(const v1::Optimizer& spec,
+                                                                 uint32_t updates_per_step = 1);
 
 }  // namespace tandem
 

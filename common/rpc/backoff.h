@@ -1,5 +1,5 @@
-// How long to wait before the next attempt: exponential, with jitter, so that many clients of one server
-// that came back do not all arrive at once.
+// How long to wait before the next attempt: exponential, with jitter, so that many clients of one
+// server that came back do not all arrive at once.
 #ifndef TANDEM_COMMON_RPC_BACKOFF_H_
 #define TANDEM_COMMON_RPC_BACKOFF_H_
 

@@ -34,9 +34,9 @@ class EventLoop {
 
   grpc::CompletionQueue* queue() { return queue_.get(); }
 
-  // Runs until Stop is called, then calls `on_stop`, the place to cancel what still waits, and drains the
-  // queue. `while_draining` runs meanwhile on a thread of its own: the place to shut a server down, which
-  // waits for what ends on this queue. Both may be empty.
+  // Runs until Stop is called, then calls `on_stop`, the place to cancel what still waits, and
+  // drains the queue. `while_draining` runs meanwhile on a thread of its own: the place to shut a
+  // server down, which waits for what ends on this queue. Both may be empty.
   void Run(const std::function<void()>& on_stop, const std::function<void()>& while_draining);
   void Stop() { stopping_ = true; }
   bool stopping() const { return stopping_; }

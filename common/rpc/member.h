@@ -34,7 +34,8 @@ class Member {
   Membership& membership() { return membership_; }
   v1::Coordinator::Stub* stub() { return stub_.get(); }
 
-  // Says a last word (`leaving`, or an error in `fatal`), then calls `done`, at the latest after a second.
+  // Says a last word (`leaving`, or an error in `fatal`), then calls `done`, at the latest after a
+  // second.
   void SayLast(const std::string& fatal, std::function<void()> done);
 
  private:

@@ -45,8 +45,8 @@ Membership::Next Membership::Failed(int64_t now_ms, const absl::Status& status) 
   if (now_ms - heard_ms_ >= options_.give_up_ms) {
     return {Next::kGiveUp, 0,
             absl::UnavailableError(absl::StrCat("the coordinator has not answered for ",
-                                                (now_ms - heard_ms_) / 1000, " s: ",
-                                                std::string(status.message())))};
+                                                (now_ms - heard_ms_) / 1000,
+                                                " s: ", std::string(status.message())))};
   }
   return {Next::kWait, now_ms + backoff_.NextMs(), {}};
 }

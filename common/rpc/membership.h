@@ -1,5 +1,6 @@
-// How a server or worker belongs to the cluster: it registers, then keeps a heartbeat with the coordinator
-// in flight, which tells it the cluster's state. Pure: answers and time in, calls to make out.
+// How a server or worker belongs to the cluster: it registers, then keeps a heartbeat with the
+// coordinator in flight, which tells it the cluster's state. Pure: answers and time in, calls to
+// make out.
 #ifndef TANDEM_COMMON_RPC_MEMBERSHIP_H_
 #define TANDEM_COMMON_RPC_MEMBERSHIP_H_
 
@@ -30,7 +31,7 @@ class Membership {
       kRegister,   // Send registration() and report to OnRegistered.
       kHeartbeat,  // Send heartbeat() and report to OnHeartbeat.
       kWait,       // Call OnTime at `at_ms`.
-      kGiveUp,     // `status` says why: UNAVAILABLE (may be cured by a restart) or PERMISSION_DENIED.
+      kGiveUp,  // `status` says why: UNAVAILABLE (may be cured by a restart) or PERMISSION_DENIED.
     } kind = kNothing;
     int64_t at_ms = 0;
     absl::Status status;

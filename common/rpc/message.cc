@@ -1,11 +1,11 @@
 #include "common/rpc/message.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/io/zero_copy_stream.h>
 #include <google/protobuf/wire_format_lite.h>
-#include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -22,16 +22,50 @@ using google::protobuf::io::CodedOutputStream;
 constexpr uint32_t kPayloadTag = (kPayloadField << 3) | 2;  // Length-delimited.
 constexpr size_t kMaxPrefix = 16;                           // A tag and a length.
 
-// Where the payload begins and how long it is; both 0 when there is none, then `header_bytes` is all.
+// Where the payload begins and how long it is; both 0 when there is none, then `header_bytes` is
+// all.
 struct Layout {
   size_t header_bytes = 0, payload_begin = 0, payload_bytes = 0;
 };
 
-absl::Status FindPayload(std::vector<grpc::Slice>* slices, size_t total, Layout* layout) {
-  // Headers are small and lie in the first slices; the scan skips from field to field.
-  grpc::ByteBuffer view(slices->data(), slices->size());
-  grpc::ProtoBufferReader reader(&view);
-  CodedInputStream in(&reader);
+// Reads slices where they lie.
+class SliceStream : public google::protobuf::io::ZeroCopyInputStream {
+ public:
+  explicit SliceStream(const std::vector<grpc::Slice>* slices) : slices_(slices) {}
+
+  bool Next(const void** data, int* size) override {
+    while (slice_ < slices_->size() && offset_ == (*slices_)[slice_].size()) ++slice_, offset_ = 0;
+    if (slice_ == slices_->size()) return false;
+    const grpc::Slice& slice = (*slices_)[slice_];
+    *data = slice.begin() + offset_;
+    *size = static_cast<int>(slice.size() - offset_);
+    passed_ += slice.size() - offset_;
+    offset_ = slice.size();
+    return true;
+  }
+  void BackUp(int count) override {  // Only ever into the slice of the last Next.
+    offset_ -= static_cast<size_t>(count);
+    passed_ -= static_cast<size_t>(count);
+  }
+  bool Skip(int count) override {
+    const void* data;
+    int size;
+    while (count > 0 && Next(&data, &size)) {
+      if (size > count) BackUp(size - count);
+      count -= std::min(size, count);
+    }
+    return count == 0;
+  }
+  int64_t ByteCount() const override { return static_cast<int64_t>(passed_); }
+
+ private:
+  const std::vector<grpc::Slice>* slices_;
+  size_t slice_ = 0, offset_ = 0, passed_ = 0;
+};
+
+absl::Status FindPayload(const std::vector<grpc::Slice>& slices, size_t total, Layout* layout) {
+  SliceStream stream(&slices);
+  CodedInputStream in(&stream);
   in.SetTotalBytesLimit(kMaxMessageBytes);
   while (true) {
     layout->header_bytes = static_cast<size_t>(in.CurrentPosition());
@@ -43,9 +77,9 @@ absl::Status FindPayload(std::vector<grpc::Slice>* slices, size_t total, Layout*
       layout->payload_begin = static_cast<size_t>(in.CurrentPosition());
       layout->payload_bytes = length;
       if (layout->payload_begin + length != total) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "payload: says ", length, " bytes, but ", total - layout->payload_begin,
-            " follow; it must be the message's last field"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("payload: says ", length, " bytes, but ", total - layout->payload_begin,
+                         " follow; it must be the message's last field"));
       }
       if (length > kMaxChunkBytes) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -88,8 +122,8 @@ grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& header,
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-absl::Status DecodeMessage(const grpc::ByteBuffer& buffer,
-                           google::protobuf::MessageLite* header, Payload* payload) {
+absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* header,
+                           Payload* payload) {
   auto slices = std::make_shared<std::vector<grpc::Slice>>();
   if (!buffer.Dump(slices.get()).ok()) {
     return absl::InvalidArgumentError("message: cannot be read (compressed or empty)");
@@ -97,11 +131,10 @@ absl::Status DecodeMessage(const grpc::ByteBuffer& buffer,
   size_t total = 0;
   for (const grpc::Slice& slice : *slices) total += slice.size();
   Layout layout;
-  if (absl::Status status = FindPayload(slices.get(), total, &layout); !status.ok()) return status;
+  if (absl::Status status = FindPayload(*slices, total, &layout); !status.ok()) return status;
 
-  grpc::ByteBuffer view(slices->data(), slices->size());
-  grpc::ProtoBufferReader reader(&view);
-  if (!header->ParseFromBoundedZeroCopyStream(&reader, static_cast<int>(layout.header_bytes))) {
+  SliceStream stream(slices.get());
+  if (!header->ParseFromBoundedZeroCopyStream(&stream, static_cast<int>(layout.header_bytes))) {
     return absl::InvalidArgumentError("message: malformed header");
   }
   size_t at = 0;

@@ -1,5 +1,5 @@
-// Messages whose last field is a tensor: a protobuf header, then the tensor's bytes, which are never
-// copied through protobuf.
+// Messages whose last field is a tensor: a protobuf header, then the tensor's bytes, which are
+// never copied through protobuf.
 #ifndef TANDEM_COMMON_RPC_MESSAGE_H_
 #define TANDEM_COMMON_RPC_MESSAGE_H_
 
@@ -20,10 +20,11 @@ constexpr uint32_t kPayloadField = 15;
 // references the payload's memory and keeps its owners alive.
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& header, const Payload& payload);
 
-// The inverse: *payload references the slices of `buffer`, which it keeps alive. INVALID_ARGUMENT when
-// the bytes are not such a message: malformed, a payload that is not last or longer than kMaxChunkBytes.
-absl::Status DecodeMessage(const grpc::ByteBuffer& buffer,
-                           google::protobuf::MessageLite* header, Payload* payload);
+// The inverse: *payload references the slices of `buffer`, which it keeps alive. INVALID_ARGUMENT
+// when the bytes are not such a message: malformed, a payload that is not last or longer than
+// kMaxChunkBytes.
+absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* header,
+                           Payload* payload);
 
 }  // namespace tandem
 

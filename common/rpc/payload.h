@@ -1,5 +1,5 @@
-// Tensor bytes where the network put them: ranges of memory with their owners, laid end to end. Nothing
-// is copied to make one.
+// Tensor bytes where the network put them: ranges of memory with their owners, laid end to end.
+// Nothing is copied to make one.
 #ifndef TANDEM_COMMON_RPC_PAYLOAD_H_
 #define TANDEM_COMMON_RPC_PAYLOAD_H_
 
@@ -53,8 +53,8 @@ class Payload {
   size_t bytes_ = 0;
 };
 
-// Walks a payload as float32 values, in runs that lie in one piece. A value that two pieces share comes as
-// a run of one. The payload may grow between calls.
+// Walks a payload as float32 values, in runs that lie in one piece. A value that two pieces share
+// comes as a run of one. The payload may grow between calls.
 class FloatCursor {
  public:
   explicit FloatCursor(const Payload* payload) : payload_(payload) {}

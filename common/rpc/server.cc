@@ -16,8 +16,8 @@ namespace tandem {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// grpc.health.v1.Health/Check for the empty service name and for every registered one. Watch is left
-// unimplemented, which clients must expect of any server.
+// grpc.health.v1.Health/Check for the empty service name and for every registered one. Watch is
+// left unimplemented, which clients must expect of any server.
 class Server::Health {
  public:
   explicit Health(const Server* server) : server_(server) {}
@@ -72,8 +72,7 @@ std::unique_ptr<grpc::Server> StartQuietly(grpc::ServerBuilder* builder) {
 Server::Server() : health_(std::make_unique<Health>(this)) {}
 Server::~Server() = default;
 
-absl::Status Server::Start(const std::string& listen,
-                           const std::vector<grpc::Service*>& services) {
+absl::Status Server::Start(const std::string& listen, const std::vector<grpc::Service*>& services) {
   grpc::ServerBuilder builder;
   ConfigureServer(&builder);
   int port = 0;
@@ -85,8 +84,9 @@ absl::Status Server::Start(const std::string& listen,
   server_ = StartQuietly(&builder);
   loop_ = std::make_unique<EventLoop>(std::move(queue));
   if (server_ == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "--listen=", listen, ": cannot be opened; is the port in use, or the host not of this machine?"));
+    return absl::UnavailableError(
+        absl::StrCat("--listen=", listen,
+                     ": cannot be opened; is the port in use, or the host not of this machine?"));
   }
   address_ = absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
   health_->Serve(loop_.get(), queue_);

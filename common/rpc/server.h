@@ -1,5 +1,5 @@
-// A listening gRPC server on an EventLoop, with gRPC's own health service answered on the same queue
-// (a synchronous service in the process would halve its throughput; docs/wire.md).
+// A listening gRPC server on an EventLoop, with gRPC's own health service answered on the same
+// queue (a synchronous service in the process would halve its throughput; docs/wire.md).
 #ifndef TANDEM_COMMON_RPC_SERVER_H_
 #define TANDEM_COMMON_RPC_SERVER_H_
 
@@ -20,8 +20,8 @@ class Server {
   Server();
   ~Server();
 
-  // Opens `listen` (HOST:PORT, port 0 for a free one) for `services`, which must outlive it. The loop's queue
-  // is made here, as gRPC asks. Error: UNAVAILABLE naming the address.
+  // Opens `listen` (HOST:PORT, port 0 for a free one) for `services`, which must outlive it. The
+  // loop's queue is made here, as gRPC asks. Error: UNAVAILABLE naming the address.
   absl::Status Start(const std::string& listen, const std::vector<grpc::Service*>& services);
 
   EventLoop* loop() { return loop_.get(); }

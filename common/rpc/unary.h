@@ -1,5 +1,5 @@
-// Unary calls on an EventLoop, both ends. The serving side may answer later, as often as the protocol
-// holds a call until there is something to say.
+// Unary calls on an EventLoop, both ends. The serving side may answer later, as often as the
+// protocol holds a call until there is something to say.
 #ifndef TANDEM_COMMON_RPC_UNARY_H_
 #define TANDEM_COMMON_RPC_UNARY_H_
 
@@ -17,8 +17,8 @@
 
 namespace tandem {
 
-// One method of an asynchronous service. Calls are named by numbers, so that a pure core can hold one.
-// Lives as long as the loop; not thread-safe.
+// One method of an asynchronous service. Calls are named by numbers, so that a pure core can hold
+// one. Lives as long as the loop; not thread-safe.
 template <typename Request, typename Response>
 class UnaryMethod {
  public:
@@ -28,8 +28,9 @@ class UnaryMethod {
   using Handler = std::function<void(uint64_t call, const Request& request)>;
   using Cancelled = std::function<void(uint64_t call)>;
 
-  // `next_call` numbers the calls of all methods that share it. `on_call` must lead to Answer, at once or
-  // later; `on_cancelled` (may be empty) says that the caller of an unanswered call is gone.
+  // `next_call` numbers the calls of all methods that share it. `on_call` must lead to Answer, at
+  // once or later; `on_cancelled` (may be empty) says that the caller of an unanswered call is
+  // gone.
   UnaryMethod(EventLoop* loop, uint64_t* next_call, Accept accept, Handler on_call,
               Cancelled on_cancelled)
       : loop_(loop),
@@ -130,9 +131,9 @@ class UnaryMethod {
   std::map<uint64_t, Call*> waiting_;
 };
 
-// A call of ours. `prepare(context, queue)` begins it on a generated stub (stub->AsyncX). `on_answer` runs on
-// the loop exactly once, unless the loop stops first. `wait_for_ready`: a peer that refuses is tried until
-// the deadline.
+// A call of ours. `prepare(context, queue)` begins it on a generated stub (stub->AsyncX).
+// `on_answer` runs on the loop exactly once, unless the loop stops first. `wait_for_ready`: a peer
+// that refuses is tried until the deadline.
 template <typename Response>
 class UnaryCall : public EventLoop::Tag {
  public:

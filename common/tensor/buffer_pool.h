@@ -1,5 +1,5 @@
-// Buffers of one size that come back when their last owner lets go: large memory is neither returned to the
-// system nor faulted in again at every step.
+// Buffers of one size that come back when their last owner lets go: large memory is neither
+// returned to the system nor faulted in again at every step.
 #ifndef TANDEM_COMMON_TENSOR_BUFFER_POOL_H_
 #define TANDEM_COMMON_TENSOR_BUFFER_POOL_H_
 

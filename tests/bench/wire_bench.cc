@@ -1,8 +1,10 @@
-// The data path between two processes on loopback, beside raw TCP in the same run: the real server (Shard,
-// ExchangeService, event loop) and a client that keeps one stream full, while a third process checks the
-// server's health a hundred times a second.
-//   push_N   gradients of N bytes, staged by the shard: received, checked for finite values, kept. Half of
-//            each step's micro-batches are timed; the other half, which the tree would add up, are not.
+// The data path between two processes on loopback, beside raw TCP in the same run: the real server
+// (Shard, ExchangeService, event loop) and a client that keeps one stream full, while a third
+// process checks the server's health a hundred times a second.
+//   push_N   gradients of N bytes, staged by the shard: received, checked for finite values, kept.
+//   Half of
+//            each step's micro-batches are timed; the other half, which the tree would add up, are
+//            not.
 //   pull_N   the weights, N bytes, again and again.
 //   messages_4KB  pushes of 4 KB a second.
 #include <grpcpp/generic/generic_stub.h>
@@ -73,7 +75,8 @@ double RawTcp(size_t chunk, size_t total) {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listener, 1) != 0 ||
+  if (bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      listen(listener, 1) != 0 ||
       getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     Die("cannot listen");
   }
@@ -146,9 +149,9 @@ Peer StartServer(size_t bytes, uint32_t replicas) {
     auto model = Model::Create(spec, {inputs});
     auto optimizer = CreateOptimizer(spec.optimizer());
     if (!model.ok()) Die(std::string(model.status().message()));
-    auto job = std::make_shared<const ShardJob>(
-        ShardJob{spec, *std::move(model), *std::move(optimizer),
-                 BatchPlan(spec.training(), false, 0, replicas)});
+    auto job =
+        std::make_shared<const ShardJob>(ShardJob{spec, *std::move(model), *std::move(optimizer),
+                                                  BatchPlan(spec.training(), false, 0, replicas)});
     auto shard = Shard::Create(job, map, 0);
     if (!shard.ok()) Die(std::string(shard.status().message()));
     Server server;
@@ -192,7 +195,8 @@ class Client {
     Next();
   }
 
-  // Writes `count` messages that `make(k)` gives, and reads until `read` says that it has all answers.
+  // Writes `count` messages that `make(k)` gives, and reads until `read` says that it has all
+  // answers.
   void Run(size_t count, const std::function<grpc::ByteBuffer(size_t)>& make,
            const std::function<bool(const v1::ExchangeResponse&, const Payload&)>& read) {
     size_t written = 0;
@@ -238,8 +242,8 @@ class Client {
 };
 
 // A step's pushes of leaves first, first + 2, ...; `count` of them.
-void PushLeaves(Client* client, const v1::Shard& place, uint64_t step, uint64_t first, uint64_t count,
-                const std::shared_ptr<const Buffer>& gradient) {
+void PushLeaves(Client* client, const v1::Shard& place, uint64_t step, uint64_t first,
+                uint64_t count, const std::shared_ptr<const Buffer>& gradient) {
   uint64_t acknowledged = 0;
   client->Run(
       count,
@@ -278,8 +282,9 @@ void Pull(Client* client, uint64_t version, uint64_t count, size_t bytes) {
 }
 
 void Print(const std::string& name, double value, const char* unit, double limit) {
-  std::printf("{\"name\": \"%s\", \"value\": %.3f, \"unit\": \"%s\", \"limit\": %.3f, \"ratio\": %.3f}\n",
-              name.c_str(), value, unit, limit, value / limit);
+  std::printf(
+      "{\"name\": \"%s\", \"value\": %.3f, \"unit\": \"%s\", \"limit\": %.3f, \"ratio\": %.3f}\n",
+      name.c_str(), value, unit, limit, value / limit);
   std::fflush(stdout);
 }
 
@@ -298,7 +303,8 @@ Figures Measure(size_t bytes) {
   const double total = static_cast<double>(pushes) * static_cast<double>(bytes) / 1e9;
   Figures figures;
   for (int round = -1; round < kRounds; ++round) {  // The first one warms up.
-    const double tcp = RawTcp(std::min(bytes, kChunkBytes), std::max<size_t>(kRoundBytes, 64 << 20));
+    const double tcp =
+        RawTcp(std::min(bytes, kChunkBytes), std::max<size_t>(kRoundBytes, 64 << 20));
     double begin = Now();
     const auto step = static_cast<uint64_t>(round + 1);
     PushLeaves(client.get(), server.place, step, 0, pushes, gradient);

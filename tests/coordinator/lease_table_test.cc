@@ -107,6 +107,16 @@ TEST(LeaseTable, WhatHoldsAWorkerUpIsTakenBeyondTheBudget) {
   EXPECT_THAT(table.Take(3, 0, 4, 0, kNoLimit), IsEmpty());
 }
 
+// Without columns there is no urgency either: a budget is a budget.
+TEST(LeaseTable, TakesTheFirstFreeOnes) {
+  LeaseTable table(0, 10, 2);
+  EXPECT_THAT(table.TakeFirst(1, 3, kNoLimit), ElementsAre(Lease{0, 0, 2}, Lease{1, 0, 1}));
+  EXPECT_THAT(table.TakeFirst(1, 0, kNoLimit), IsEmpty());
+  EXPECT_THAT(table.TakeFirst(2, 5, 2), ElementsAre(Lease{1, 1, 2}));
+  table.Release(1);
+  EXPECT_THAT(table.TakeFirst(2, 1, kNoLimit), ElementsAre(Lease{0, 0, 1}));
+}
+
 // A model of the table: one entry for each micro-batch, 0 free, a worker, or done.
 class RandomCourse {
  public:
