@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint32_t kMaxFeatures = 1u << 24;  // A dense row of 64 MiB.
 constexpr uint32_t kMaxBatchSize = 1u << 24;
+constexpr uint32_t kMaxPrefetch = 16;  // Staler gradients than that train nothing well.
 constexpr uint32_t kMaxReplicas = 65536;  // A server may stage R/2 + 1 gradients.
 constexpr uint32_t kMaxStaleness =
     1u << 20;  // Each step that runs ahead costs the coordinator memory.
@@ -96,6 +97,8 @@ absl::Status FinishTraining(v1::Training* training) {
   TANDEM_RETURN_IF_ERROR(
       CheckRange("training.global_batch_size", training->global_batch_size(), 1u, kMaxBatchSize));
   if (!training->has_replicas()) training->set_replicas(4);
+  if (!training->has_prefetch()) training->set_prefetch(1);
+  TANDEM_RETURN_IF_ERROR(CheckRange("training.prefetch", training->prefetch(), 0u, kMaxPrefetch));
   TANDEM_RETURN_IF_ERROR(CheckRange("training.replicas", training->replicas(), 1u, kMaxReplicas));
   TANDEM_RETURN_IF_ERROR(CheckLength(*training));
   v1::Consistency* const consistency = training->mutable_consistency();

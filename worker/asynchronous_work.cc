@@ -1,6 +1,6 @@
 // Asynchronous and bounded training: each micro-batch by itself, against whatever the shards hold
-// when it is begun. One more than there are threads is under way, so that transfer hides behind
-// computing: the push of one brings the weights of the next.
+// when it is begun. As many as there are threads are computed, and the weights of `prefetch` more
+// are fetched meanwhile, which hides transfer. The push of one brings the weights of the next.
 #include <deque>
 #include <map>
 #include <utility>
@@ -18,6 +18,8 @@ struct Run {
 
 class AsynchronousWork : public WorkKind {
  public:
+  explicit AsynchronousWork(int prefetch) : prefetch_(prefetch) {}
+
   void Add(const v1::Work& work) override {
     for (uint64_t step = work.step_begin(); step < work.step_end(); ++step) {
       waiting_.push_back({step, {work.level(), work.index()}});
@@ -69,7 +71,7 @@ class AsynchronousWork : public WorkKind {
  private:
   bool CanBegin(const Desk* desk) const {
     return !waiting_.empty() &&
-           fetching_.size() + computing_.size() <= static_cast<size_t>(desk->threads);
+           fetching_.size() + computing_.size() < static_cast<size_t>(desk->threads + prefetch_);
   }
   // Takes the next micro-batch; the key its weights will have.
   uint64_t Begin() {
@@ -79,6 +81,7 @@ class AsynchronousWork : public WorkKind {
     return key;
   }
 
+  const int prefetch_;
   std::deque<Run> waiting_;
   uint64_t next_key_ = 1;
   std::map<uint64_t, Run> fetching_;   // By key of the weights.
@@ -88,6 +91,8 @@ class AsynchronousWork : public WorkKind {
 
 }  // namespace
 
-std::unique_ptr<WorkKind> NewAsynchronousWork() { return std::make_unique<AsynchronousWork>(); }
+std::unique_ptr<WorkKind> NewAsynchronousWork(int prefetch) {
+  return std::make_unique<AsynchronousWork>(prefetch);
+}
 
 }  // namespace tandem

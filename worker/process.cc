@@ -115,6 +115,7 @@ void WorkerProcess::OnPrepared(absl::StatusOr<std::shared_ptr<const WorkerJob>> 
   job_ = *std::move(job);
   WorkerOptions options;
   options.threads = options_.threads;
+  options.prefetch = static_cast<int>(job_->spec.training().prefetch());
   options.jitter_seed = Hash64(incarnation_);
   core_ = std::make_unique<WorkerLoop>(options, job_->model->num_elements(),
                                        job_->spec.training().consistency().has_sync(),

@@ -76,7 +76,8 @@ class WorkKind {
 };
 
 std::unique_ptr<WorkKind> NewSynchronousWork();
-std::unique_ptr<WorkKind> NewAsynchronousWork();
+// Weights are fetched for `prefetch` more micro-batches than are computed at once.
+std::unique_ptr<WorkKind> NewAsynchronousWork(int prefetch);
 // `synchronous`: evaluates the very version that the work names, else what the shards hold.
 std::unique_ptr<WorkKind> NewEvaluationWork(bool synchronous);
 

@@ -36,7 +36,7 @@ void WorkerLoop::OnMap(int64_t now_ms, const v1::ClusterMap& map, WorkerActions*
       std::make_unique<Desk>(map.epoch(), map.shards_size(), model_elements_, options_.threads,
                              replicas_, options_.jitter_seed + (++next_desk_ << 40), &next_task_);
   retries_reported_ = 0;
-  kinds_.push_back(synchronous_ ? NewSynchronousWork() : NewAsynchronousWork());
+  kinds_.push_back(synchronous_ ? NewSynchronousWork() : NewAsynchronousWork(options_.prefetch));
   kinds_.push_back(NewEvaluationWork(synchronous_));
   Begin(now_ms, actions);
   Proceed(actions);

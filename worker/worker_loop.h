@@ -19,7 +19,8 @@
 namespace tandem {
 
 struct WorkerOptions {
-  int threads = 1;  // Computations at once.
+  int threads = 1;   // Computations at once.
+  int prefetch = 1;  // Asynchronous: weights fetched ahead of computing.
   uint64_t jitter_seed = 0;
 };
 
