@@ -158,7 +158,7 @@ class ExitStatusTest(ClusterTest):
 
     def test_loss_that_is_not_finite(self):
         """C19, C31: the failure names the step; every process ends with 1."""
-        cluster = Cluster(self, self.job, set=["optimizer.sgd.learning_rate=1e30"])
+        cluster = Cluster(self, self.job, set="optimizer.sgd.learning_rate=1e30", min_workers=2)
         server = cluster.server()
         workers = [cluster.worker(), cluster.worker()]
         summary = cluster.finish(status=1)
