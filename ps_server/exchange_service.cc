@@ -15,6 +15,8 @@ namespace {
 
 // Acknowledgements that may wait to be written before a stream is read on.
 constexpr uint64_t kMaxUnsentAcks = 1024;
+// So many are written even while more pushes come in.
+constexpr uint64_t kMaxGatheredAcks = 256;
 
 }  // namespace
 
@@ -57,10 +59,14 @@ class ExchangeService::Stream {
   // Goes on with whatever can be done now. The stream may be gone afterwards.
   void Pump() {
     if (!writing_ && !finishing_ && !service_->loop_->stopping()) {
-      if (!failure_.ok()) {
-        Finish(failure_);
-      } else if (weights_.has_value() || acks_.count > 0) {
+      if (!failure_.ok()) weights_.reset();
+      if (weights_.has_value() || acks_.count >= kMaxGatheredAcks ||
+          (acks_.count > 0 && (half_closed_ || !failure_.ok()))) {
         Write();
+      } else if (acks_.count > 0) {
+        WriteWhenIdle();
+      } else if (!failure_.ok()) {
+        Finish(failure_);
       } else if (half_closed_ && !pull_waits_) {
         Finish(absl::OkStatus());
       }
@@ -104,6 +110,22 @@ class ExchangeService::Stream {
     }
     service_->streams_[id_] = this;
     Pump();
+  }
+
+  // More pushes may be on their way: one message acknowledges them all.
+  void WriteWhenIdle() {
+    if (write_waits_) return;
+    write_waits_ = true;
+    ExchangeService* service = service_;
+    service->loop_->WhenIdle([service, id = id_] {
+      auto it = service->streams_.find(id);
+      if (it == service->streams_.end()) return;
+      Stream* stream = it->second;
+      stream->write_waits_ = false;
+      if (stream->writing_ || stream->finishing_ || stream->acks_.count == 0) return;
+      stream->Write();
+      stream->MaybeRead();
+    });
   }
 
   void MaybeRead() {
@@ -280,7 +302,7 @@ class ExchangeService::Stream {
   Step accepted_, read_, written_, finished_, done_;
   int outstanding_ = 0;  // Tags that gRPC has not yet handed back.
 
-  bool reading_ = false, writing_ = false, finishing_ = false;
+  bool reading_ = false, writing_ = false, write_waits_ = false, finishing_ = false;
   bool half_closed_ = false, cancelled_ = false;
   absl::Status failure_;
 

@@ -1,6 +1,7 @@
 #include "common/rpc/event_loop.h"
 
 #include <grpcpp/alarm.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -11,6 +12,8 @@ namespace tandem {
 namespace {
 
 constexpr int kDrainPollMs = 5;
+// Falling asleep and being woken takes about as long.
+constexpr std::chrono::microseconds kShortWait(50);
 
 }  // namespace
 
@@ -50,16 +53,20 @@ void EventLoop::Run(const std::function<void()>& on_stop,
     RunTimers();
     if (stopping_) break;
     gpr_timespec deadline = gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    if (!timers_.empty()) {
+    if (!idle_.empty()) {
+      deadline = gpr_inf_past(GPR_CLOCK_MONOTONIC);
+    } else if (!timers_.empty()) {
       const int64_t wait_ms = timers_.begin()->first.first - NowMs();
       deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                               gpr_time_from_millis(wait_ms > 0 ? wait_ms : 0, GPR_TIMESPAN));
     }
     void* tag;
     bool ok;
-    if (queue_->AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT) {
+    if (Wait(deadline, &tag, &ok)) {
       static_cast<Tag*>(tag)->Run(ok);
+      if (idle_.empty() || ++busy_events_ < kBusyEvents) continue;
     }
+    RunIdle();
   }
   {
     absl::MutexLock lock(&mutex_);
@@ -86,6 +93,28 @@ void EventLoop::Run(const std::function<void()>& on_stop,
   queue_->Shutdown();
   while (queue_->Next(&tag, &ok)) static_cast<Tag*>(tag)->Run(ok);
   timers_.clear();
+  idle_.clear();
+}
+
+bool EventLoop::Wait(gpr_timespec deadline, void** tag, bool* ok) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point now = begin;
+  bool got = false;
+  if (short_waits_ && idle_.empty()) {
+    const gpr_timespec past = gpr_inf_past(GPR_CLOCK_MONOTONIC);
+    while (!got && now - begin < kShortWait) {
+      got = queue_->AsyncNext(tag, ok, past) == grpc::CompletionQueue::GOT_EVENT;
+      if (!got) sched_yield();
+      now = Clock::now();
+    }
+  }
+  if (!got) {
+    got = queue_->AsyncNext(tag, ok, deadline) == grpc::CompletionQueue::GOT_EVENT;
+    now = Clock::now();
+  }
+  short_waits_ = got && now - begin < kShortWait;
+  return got;
 }
 
 EventLoop::TimerId EventLoop::At(int64_t at_ms, std::function<void()> task) {
@@ -102,6 +131,13 @@ void EventLoop::RunTimers() {
     timers_.erase(timers_.begin());
     task();
   }
+}
+
+void EventLoop::RunIdle() {
+  busy_events_ = 0;
+  std::vector<std::function<void()>> tasks;
+  tasks.swap(idle_);
+  for (std::function<void()>& task : tasks) task();
 }
 
 void EventLoop::Post(std::function<void()> task) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -49,13 +50,22 @@ class EventLoop {
   TimerId At(int64_t at_ms, std::function<void()> task);
   void Cancel(const TimerId& id) { timers_.erase(id); }
 
+  // Runs `task` when nothing is ready on the queue, or after kBusyEvents events: what can be gathered
+  // from several events, such as acknowledgements, then goes out at once for all of them.
+  void WhenIdle(std::function<void()> task) { idle_.push_back(std::move(task)); }
+  static constexpr int kBusyEvents = 64;
+
   // Runs `task` on the loop. Thread-safe; dropped when the loop has stopped.
   void Post(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Wake;
 
+  // The next event, or false at `deadline`. When the last wait was short, it looks a while without falling
+  // asleep: the answer to a small message comes sooner than a sleeper wakes.
+  bool Wait(gpr_timespec deadline, void** tag, bool* ok);
   void RunTimers();
+  void RunIdle();
   void RunPosted() ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::unique_ptr<grpc::CompletionQueue> queue_;
@@ -63,6 +73,9 @@ class EventLoop {
   bool stopping_ = false;
   std::map<TimerId, std::function<void()>> timers_;
   uint64_t next_timer_ = 0;
+  bool short_waits_ = false;
+  std::vector<std::function<void()>> idle_;
+  int busy_events_ = 0;  // Since idle_ was last empty.
 
   absl::Mutex mutex_;
   std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
