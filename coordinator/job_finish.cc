@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kMaxFeatures = 1u << 24;  // A dense row of 64 MiB.
 constexpr uint32_t kMaxBatchSize = 1u << 24;
-constexpr uint32_t kMaxPrefetch = 16;  // Staler gradients than that train nothing well.
+constexpr uint32_t kMaxPrefetch = 16;     // Staler gradients than that train nothing well.
 constexpr uint32_t kMaxReplicas = 65536;  // A server may stage R/2 + 1 gradients.
 constexpr uint32_t kMaxStaleness =
     1u << 20;  // Each step that runs ahead costs the coordinator memory.

@@ -73,9 +73,8 @@ absl::Status PsServerProcess::Prepare() {
   TANDEM_ASSIGN_OR_RETURN(auto model, Model::Create(response.job(), shape));
   const v1::Training& training = response.job().training();
   TANDEM_ASSIGN_OR_RETURN(
-      auto optimizer,
-      CreateOptimizer(response.job().optimizer(),
-                      training.consistency().has_sync() ? 1 : training.replicas()));
+      auto optimizer, CreateOptimizer(response.job().optimizer(),
+                                      training.consistency().has_sync() ? 1 : training.replicas()));
   job_ = std::make_shared<const ShardJob>(
       ShardJob{response.job(), std::move(model), std::move(optimizer),
                BatchPlan(response.job().training(), response.job().dataset().shuffle(),

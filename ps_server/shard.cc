@@ -163,9 +163,9 @@ absl::StatusOr<size_t> Shard::CheckPush(const v1::Push& push) const {
   const bool empty =
       job_->plan.MicroBatchExamples(push.step(), static_cast<uint32_t>(node.FirstLeaf())) == 0;
   if (push.empty() != empty) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Name(push), ": empty is ", push.empty() ? "set" : "not set", ", but the node has ",
-        empty ? "no " : "", "examples"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Name(push), ": empty is ", push.empty() ? "set" : "not set",
+                     ", but the node has ", empty ? "no " : "", "examples"));
   }
   if (empty) return 0;
   TANDEM_RETURN_IF_ERROR(CheckBlocks(push));

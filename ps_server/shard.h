@@ -80,8 +80,8 @@ class Shard {
   void Push(uint64_t call, const v1::Push& push, Payload gradient,
             std::vector<ShardAnswer>* answers);
 
-  // Answers at once, or later with the push that completes the version. A call has one pull waiting at
-  // a time: the caller begins no other operation of it until the answer is there.
+  // Answers at once, or later with the push that completes the version. A call has one pull waiting
+  // at a time: the caller begins no other operation of it until the answer is there.
   void Pull(uint64_t call, const v1::Pull& pull, std::vector<ShardAnswer>* answers);
 
   // The caller of a waiting pull is gone.

@@ -18,8 +18,8 @@ absl::StatusOr<LearningRate> LearningRate::Create(float initial,
         absl::StrCat(kPath, "decay_steps: is 0; expected at least 1"));
   }
   if (!std::isfinite(end) || end < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kPath, "end_learning_rate: is ", end, "; expected a finite number, at least 0"));
+    return absl::InvalidArgumentError(absl::StrCat(kPath, "end_learning_rate: is ", end,
+                                                   "; expected a finite number, at least 0"));
   }
   return LearningRate(initial, end, decay.decay_steps(), updates_per_step);
 }

@@ -9,13 +9,14 @@
 
 namespace tandem {
 
-// Immutable, hence thread-safe. Float32 in Keras's order of operations, without library functions: the
-// same bits on every machine.
+// Immutable, hence thread-safe. Float32 in Keras's order of operations, without library functions:
+// the same bits on every machine.
 class LearningRate {
  public:
   // INVALID_ARGUMENT names the field, for example
   // `optimizer.learning_rate_schedule.polynomial_decay.decay_steps`.
-  static absl::StatusOr<LearningRate> Create(float initial, const v1::LearningRateSchedule& schedule,
+  static absl::StatusOr<LearningRate> Create(float initial,
+                                             const v1::LearningRateSchedule& schedule,
                                              uint32_t updates_per_step);
 
   // Of update number `update`, counted from 1.

@@ -50,8 +50,8 @@ class EventLoop {
   TimerId At(int64_t at_ms, std::function<void()> task);
   void Cancel(const TimerId& id) { timers_.erase(id); }
 
-  // Runs `task` when nothing is ready on the queue, or after kBusyEvents events: what can be gathered
-  // from several events, such as acknowledgements, then goes out at once for all of them.
+  // Runs `task` when nothing is ready on the queue, or after kBusyEvents events: what can be
+  // gathered from several events, such as acknowledgements, then goes out at once for all of them.
   void WhenIdle(std::function<void()> task) { idle_.push_back(std::move(task)); }
   static constexpr int kBusyEvents = 64;
 
@@ -61,8 +61,8 @@ class EventLoop {
  private:
   class Wake;
 
-  // The next event, or false at `deadline`. When the last wait was short, it looks a while without falling
-  // asleep: the answer to a small message comes sooner than a sleeper wakes.
+  // The next event, or false at `deadline`. When the last wait was short, it looks a while without
+  // falling asleep: the answer to a small message comes sooner than a sleeper wakes.
   bool Wait(gpr_timespec deadline, void** tag, bool* ok);
   void RunTimers();
   void RunIdle();

@@ -57,8 +57,8 @@ class Server::Health {
 
 namespace {
 
-// An address that cannot be opened is one line of ours; gRPC's own, in terms of its source files, would
-// stand before it. GRPC_VERBOSITY brings it back.
+// An address that cannot be opened is one line of ours; gRPC's own, in terms of its source files,
+// would stand before it. GRPC_VERBOSITY brings it back.
 std::unique_ptr<grpc::Server> StartQuietly(grpc::ServerBuilder* builder) {
   if (std::getenv("GRPC_VERBOSITY") != nullptr) return builder->BuildAndStart();
   gpr_set_log_verbosity(static_cast<gpr_log_severity>(GPR_LOG_SEVERITY_ERROR + 1));

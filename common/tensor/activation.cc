@@ -46,9 +46,7 @@ struct Softsign {
 };
 struct Silu {
   static float F(float x) { return x * SigmoidOf(x); }
-  static float D(float x, float) {
-    return SigmoidOf(x) * __builtin_fmaf(x, SigmoidOf(-x), 1.0f);
-  }
+  static float D(float x, float) { return SigmoidOf(x) * __builtin_fmaf(x, SigmoidOf(-x), 1.0f); }
 };
 // Exact, not the tanh approximation: x times the normal distribution function.
 struct Gelu {
