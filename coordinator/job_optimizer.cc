@@ -52,7 +52,7 @@ absl::Status FinishAdagrad(v1::Adagrad* adagrad) {
 
 absl::Status FinishSchedule(v1::LearningRateSchedule* schedule) {
   constexpr absl::string_view kPath = "optimizer.learning_rate_schedule";
-  TANDEM_RETURN_IF_ERROR(CheckChosen(kPath, *schedule, "expected a kind"));
+  TANDEM_RETURN_IF_ERROR(CheckChosen(kPath, *schedule, "has no kind"));
   v1::PolynomialDecay* decay = schedule->mutable_polynomial_decay();
   if (!decay->has_end_learning_rate()) decay->set_end_learning_rate(0.0001f);
   TANDEM_RETURN_IF_ERROR(CheckAtLeast(absl::StrCat(kPath, ".polynomial_decay.decay_steps"),

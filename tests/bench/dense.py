@@ -9,7 +9,10 @@ import _cluster
 JOB = """
 name: "dense"
 dataset { train_files: "%s" libsvm { num_features: %d } shuffle: false }
-model { layers { dense { units: 1 use_bias: false kernel_initializer { zeros {} } } } }
+model {
+  layers { dense { units: 4000 use_bias: false } }
+  layers { dense { units: 1 use_bias: false } }
+}
 loss { mean_squared_error {} }
 optimizer { sgd { learning_rate: 0.01 } }
 training { global_batch_size: 2 replicas: 2 steps: %d }
@@ -24,7 +27,7 @@ parser.add_argument("--steps", type=int, default=40)
 parser.add_argument("--servers", type=int, default=1)
 parser.add_argument("--megabytes", type=int, default=64, help="size of the variable, in 10^6 bytes")
 args = parser.parse_args()
-features = args.megabytes * 250_000
+features = args.megabytes * 250_000 // 4000
 if args.megabytes != 64:
     args.no_peers = True  # They have one size.
 
@@ -38,7 +41,7 @@ with open(job, "w", encoding="ascii") as f:
 ours, rss, peers = [], {}, {name: [] for name in PEERS}
 for _ in range(args.rounds):
     summary = _cluster.run_job(job, args.servers, 2)
-    ours.append(summary["steps"] * 2 * 2 * features * 4 / summary["seconds"] / 1e9)
+    ours.append(summary["steps"] * 2 * 2 * args.megabytes * 1e6 / summary["seconds"] / 1e9)
     rss = summary["rss_mb"]
     for name, (kind, script, *extra) in PEERS.items():
         result = _cluster.run_peer(args, kind, script, *extra, "--work", "dense", "--workers", "2")

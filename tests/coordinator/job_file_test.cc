@@ -165,7 +165,7 @@ TEST(ApplyOverride, RefusesWithOneLine) {
   const std::pair<std::string, std::string> kCases[] = {
       {"training.nope=1",
        "Training has no field \"nope\"; expected one of global_batch_size, replicas, epochs, "
-       "steps, consistency, cpu_isa"},
+       "steps, consistency, cpu_isa, prefetch"},
       {"training.replica=1", "Training has no field \"replica\"; did you mean \"replicas\"?"},
       {"=1",
        "JobSpec has no field \"\"; expected one of name, seed, dataset, servers, model, loss, "
@@ -187,7 +187,7 @@ TEST(ApplyOverride, RefusesWithOneLine) {
       {"training.epochs.x=1", "epochs has no fields"},
       {"training=5",
        "expected {}, or one of its fields: global_batch_size, replicas, epochs, steps, "
-       "consistency, cpu_isa"},
+       "consistency, cpu_isa, prefetch"},
       {"training.replicas={}", u32},
       {"model.layers={}", "expected an element's number after layers"},
       {"model.layers.1.dense.units=1",
@@ -249,7 +249,7 @@ TEST(FinishJob, FillsInTheDefaults) {
     }
     loss { mean_squared_error {} }
     optimizer { sgd { learning_rate: 0.01 momentum: 0 nesterov: false } }
-    training { global_batch_size: 8 replicas: 4 steps: 10 consistency { sync {} } }
+    training { global_batch_size: 8 replicas: 4 steps: 10 consistency { sync {} } prefetch: 1 }
     evaluation { batch_size: 1000 }
   )");
   EXPECT_EQ(job->DebugString(), expected.DebugString());
@@ -384,6 +384,11 @@ TEST(FinishJob, RefusesValuesOutOfRange) {
       {"training.global_batch_size=16777217",
        "training.global_batch_size: is 16777217; expected at most 16777216"},
       {"training.replicas=0", "training.replicas: is 0; expected at least 1"},
+      {"training.prefetch=17", "training.prefetch: is 17; expected at most 16"},
+      {"optimizer.learning_rate_schedule={}",
+       "optimizer.learning_rate_schedule: has no kind; expected one of polynomial_decay"},
+      {"optimizer.learning_rate_schedule.polynomial_decay={}",
+       "optimizer.learning_rate_schedule.polynomial_decay.decay_steps: is 0; expected at least 1"},
       {"training.replicas=65537", "training.replicas: is 65537; expected at most 65536"},
       {"training.epochs=0", "training.epochs: is 0; expected at least 1"},
       {"training.epochs=268435457", "training.epochs: is 268435457; expected at most 268435456"},
