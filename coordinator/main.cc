@@ -1,14 +1,11 @@
 // coordinator: runs one training job on a cluster.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "common/base/exit_status.h"
 #include "common/base/flags.h"
-#include "common/base/log.h"
-#include "common/base/signals.h"
+#include "common/base/program.h"
 #include "common/base/status_macros.h"
 #include "coordinator/job_file.h"
 #include "coordinator/process.h"
@@ -44,7 +41,6 @@ absl::StatusOr<std::unique_ptr<tandem::Job>> Prepare(Flags* flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tandem::BlockTerminationSignals();
   Flags flags;
   tandem::FlagSet set(
       "coordinator --job=FILE.textproto [flags]\n"
@@ -59,26 +55,20 @@ int main(int argc, char** argv) {
   set.Add("summary", &flags.options.summary, "file to write the summary to, as JSON");
   set.Add("lease_timeout_ms", &flags.lease_timeout_ms,
           "milliseconds without a word after which a server or worker is taken for lost");
-  absl::Status status = set.Parse(argc, argv);
-  if (set.help_requested()) {
-    std::fputs(set.Help().c_str(), stdout);
-    return tandem::kExitOk;
-  }
-  tandem::SetLogName("coordinator");
-  absl::StatusOr<std::unique_ptr<tandem::Job>> job =
-      status.ok() ? Prepare(&flags) : absl::StatusOr<std::unique_ptr<tandem::Job>>(status);
   static tandem::CoordinatorProcess* process = nullptr;  // Signals may come to the last.
-  status = job.status();
-  if (status.ok()) {
-    process = new tandem::CoordinatorProcess(flags.options, *std::move(job));
-    status = process->Start();
-  }
-  if (!status.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-    return tandem::kExitUsage;
-  }
-  std::printf("listening on %s\n", process->address().c_str());
-  std::fflush(stdout);
-  tandem::OnTerminationSignal([](int) { process->Terminate(); });
-  return process->Run();
+  return tandem::RunProgram(
+      argc, argv,
+      {.name = "coordinator",
+       .flags = &set,
+       .start =
+           [&flags] {
+             absl::StatusOr<std::unique_ptr<tandem::Job>> job = Prepare(&flags);
+             if (!job.ok()) return job.status();
+             process = new tandem::CoordinatorProcess(flags.options, *std::move(job));
+             absl::Status status = process->Start();
+             if (status.ok()) tandem::PrintListening(process->address());
+             return status;
+           },
+       .run = [] { return process->Run(); },
+       .terminate = [] { process->Terminate(); }});
 }

@@ -1,12 +1,10 @@
 // ps_server: holds a shard of the parameters of a training cluster.
-#include <cstdio>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/exit_status.h"
 #include "common/base/flags.h"
-#include "common/base/log.h"
-#include "common/base/signals.h"
+#include "common/base/program.h"
 #include "ps_server/process.h"
 
 namespace {
@@ -27,7 +25,6 @@ absl::Status Check(const tandem::PsServerOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tandem::BlockTerminationSignals();
   tandem::PsServerOptions options;
   tandem::FlagSet flags(
       "ps_server --coordinator=HOST:PORT [flags]\n"
@@ -40,21 +37,19 @@ int main(int argc, char** argv) {
             "address that others are told, HOST:PORT; empty: the one it listens on");
   flags.Add("coordinator_timeout", &options.coordinator_timeout_s,
             "seconds without an answer of the coordinator before giving up");
-  absl::Status status = flags.Parse(argc, argv);
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
-    return tandem::kExitOk;
-  }
-  if (status.ok()) status = Check(options);
-  tandem::SetLogName("ps_server");
-  static auto* process = new tandem::PsServerProcess(options);  // Signals may come to the last.
-  if (status.ok()) status = process->Start();
-  if (!status.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-    return tandem::kExitUsage;
-  }
-  std::printf("listening on %s\n", process->address().c_str());
-  std::fflush(stdout);
-  tandem::OnTerminationSignal([](int) { process->Terminate(); });
-  return process->Run();
+  static tandem::PsServerProcess* process = nullptr;  // Signals may come to the last.
+  return tandem::RunProgram(argc, argv,
+                            {.name = "ps_server",
+                             .flags = &flags,
+                             .start =
+                                 [&options] {
+                                   absl::Status status = Check(options);
+                                   if (!status.ok()) return status;
+                                   process = new tandem::PsServerProcess(options);
+                                   status = process->Start();
+                                   if (status.ok()) tandem::PrintListening(process->address());
+                                   return status;
+                                 },
+                             .run = [] { return process->Run(); },
+                             .terminate = [] { process->Terminate(); }});
 }

@@ -8,6 +8,7 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/cpu_isa.h"
 
 namespace tandem {
 namespace {
@@ -22,6 +23,7 @@ PsServerProcess::PsServerProcess(PsServerOptions options)
 PsServerProcess::~PsServerProcess() = default;
 
 absl::Status PsServerProcess::Start() {
+  TANDEM_RETURN_IF_ERROR(BestCpuIsa().status());  // The optimizers are compiled for AVX2.
   TANDEM_RETURN_IF_ERROR(server_.Start(options_.listen, {service_.service()}));
   service_.Start(server_.loop(), server_.queue());
 

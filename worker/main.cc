@@ -1,13 +1,8 @@
 // worker: computes gradients for a training cluster.
-#include <cstdio>
-#include <string>
-
-#include "absl/strings/match.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/exit_status.h"
 #include "common/base/flags.h"
-#include "common/base/log.h"
-#include "common/base/signals.h"
+#include "common/base/program.h"
 #include "worker/process.h"
 
 namespace {
@@ -26,7 +21,6 @@ absl::Status Check(const tandem::WorkerProcessOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tandem::BlockTerminationSignals();
   tandem::WorkerProcessOptions options;
   tandem::FlagSet flags(
       "worker --coordinator=HOST:PORT [flags]\n"
@@ -39,19 +33,17 @@ int main(int argc, char** argv) {
             "micro-batches computed at once, one thread each; 0: one a processor");
   flags.Add("coordinator_timeout", &options.coordinator_timeout_s,
             "seconds without an answer of the coordinator before giving up");
-  absl::Status status = flags.Parse(argc, argv);
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
-    return tandem::kExitOk;
-  }
-  if (status.ok()) status = Check(options);
-  tandem::SetLogName("worker");
-  static auto* process = new tandem::WorkerProcess(options);  // Signals may come to the last.
-  if (status.ok()) status = process->Start();
-  if (!status.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-    return tandem::kExitUsage;
-  }
-  tandem::OnTerminationSignal([](int) { process->Terminate(); });
-  return process->Run();
+  static tandem::WorkerProcess* process = nullptr;  // Signals may come to the last.
+  return tandem::RunProgram(argc, argv,
+                            {.name = "worker",
+                             .flags = &flags,
+                             .start =
+                                 [&options] {
+                                   absl::Status status = Check(options);
+                                   if (!status.ok()) return status;
+                                   process = new tandem::WorkerProcess(options);
+                                   return process->Start();
+                                 },
+                             .run = [] { return process->Run(); },
+                             .terminate = [] { process->Terminate(); }});
 }
