@@ -36,6 +36,8 @@ void MatMul(Transpose transpose_a, Transpose transpose_b, size_t m, size_t n, si
   // A vector is the same transposed; a matrix is not.
   if (k == 1) return OuterProduct(m, n, a, b, output == Output::kAdd, c);
   if (n == 1 && !ta) return MatVec(m, k, a, b, output == Output::kAdd, c);
+  if (m == 1 && tb) return MatVec(n, k, b, a, output == Output::kAdd, c);
+  if (m == 1) return VecMat(n, k, a, b, output == Output::kAdd, c);
   UseOneThread();
   const dnnl_status_t status =
       dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, ta ? m : k, b, tb ? k : n,

@@ -21,6 +21,7 @@ float Dot(size_t k, const float* a, const float* x) {
       sum[part] += Load(a + l + part * kLanes) * Load(x + l + part * kLanes);
     }
   }
+  for (; l + kLanes <= k; l += kLanes) sum[0] += Load(a + l) * Load(x + l);
   const Lanes all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   float total = ((all[0] + all[1]) + (all[2] + all[3])) + ((all[4] + all[5]) + (all[6] + all[7]));
   for (; l < k; ++l) total += a[l] * x[l];
@@ -33,6 +34,23 @@ void MatVec(size_t m, size_t k, const float* a, const float* x, bool add, float*
   for (size_t i = 0; i < m; ++i) {
     const float dot = Dot(k, a + i * k, x);
     y[i] = add ? y[i] + dot : dot;
+  }
+}
+
+void VecMat(size_t n, size_t k, const float* x, const float* b, bool add, float* y) {
+  if (!add) {
+    for (size_t j = 0; j < n; ++j) y[j] = 0;
+  }
+  size_t l = 0;
+  for (; l + 4 <= k; l += 4) {
+    const float* rows = b + l * n;
+    for (size_t j = 0; j < n; ++j) {
+      y[j] += ((x[l] * rows[j] + x[l + 1] * rows[n + j]) + x[l + 2] * rows[2 * n + j]) +
+              x[l + 3] * rows[3 * n + j];
+    }
+  }
+  for (; l < k; ++l) {
+    for (size_t j = 0; j < n; ++j) y[j] += x[l] * b[l * n + j];
   }
 }
 

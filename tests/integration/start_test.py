@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import time
+from unittest import mock
 
 import data
 import protos
@@ -43,6 +44,22 @@ class OrderTest(ClusterTest):
         cluster.worker()
         cluster.worker()
         self.assertEqual(cluster.finish()["workers_seen"], 3)
+
+    def test_proxies_of_the_environment_are_ignored(self):
+        nobody = f"http://127.0.0.1:{free_port()}"
+        names = ("http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy")
+        with mock.patch.dict(os.environ, {name: nobody for name in names}):
+            cluster = Cluster(self, self.job)
+            cluster.server()
+            cluster.worker()
+            self.assertEqual(cluster.finish()["status"], "ok")
+
+    def test_a_server_may_be_known_by_another_address_than_it_opens(self):
+        port = free_port()
+        cluster = Cluster(self, self.job)
+        cluster.server(f"--listen=0.0.0.0:{port}", f"--advertise=127.0.0.1:{port}")
+        cluster.worker()
+        self.assertEqual(cluster.finish()["status"], "ok")
 
     def test_log_in_a_file_has_few_lines_and_no_carriage_return(self):
         """C52: more than a thousand steps."""
@@ -100,6 +117,8 @@ class ExitStatusTest(ClusterTest):
                 ([COORDINATOR, job, "--listen=nonsense"], "nonsense"),
                 ([PS_SERVER], "--coordinator: is required"),
                 ([PS_SERVER, "--coordinator=127.0.0.1:1", "--listen=nonsense"], "nonsense"),
+                ([PS_SERVER, "--coordinator=127.0.0.1:1", "--listen=0.0.0.0:0"],
+                 "--advertise: is required"),
                 ([WORKER], "--coordinator: is required"),
                 ([WORKER, "--coordinator=127.0.0.1:1", "--device=cuda:0"], "--device=cuda:0"),
                 ([WORKER, "--coordinator=127.0.0.1:1", "--bogus=1"], "unknown flag --bogus")):
