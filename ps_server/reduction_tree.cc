@@ -26,6 +26,17 @@ void AddNext(FloatCursor* cursor, float* out, size_t count) {
   }
 }
 
+// Writes the sums of the next `count` values of both to `out`, in one pass.
+void SumNext(FloatCursor* left, FloatCursor* right, float* out, size_t count) {
+  for (size_t n = 0; count > 0; count -= n) {
+    const auto* run = static_cast<const char*>(left->Next(count, &n));
+    for (size_t k = 0, m = 0; k < n; k += m, out += m) {
+      const void* other = right->Next(n - k, &m);
+      AddFrom(run + k * sizeof(float), other, out, m);
+    }
+  }
+}
+
 }  // namespace
 
 ReductionTree::ReductionTree(uint32_t replicas, size_t elements)
@@ -56,16 +67,15 @@ ReductionTree::Partial ReductionTree::Sum(Partial left, Partial right) const {
   if (left.gradient.bytes() == 0) return right;
   // Addition of two values commutes, so the sum may be formed in whichever side is our own memory.
   if (left.buffer == nullptr) std::swap(left, right);
-  if (left.buffer == nullptr) {
-    auto buffer = std::make_shared<Buffer>(elements_);
-    FloatCursor cursor(&left.gradient);
-    CopyNext(&cursor, buffer->data(), elements_);
-    left.gradient = Payload(buffer->data(), buffer->bytes(), buffer);
-    left.buffer = std::move(buffer);
+  FloatCursor right_cursor(&right.gradient);
+  if (left.buffer != nullptr) {
+    AddNext(&right_cursor, left.buffer->data(), elements_);
+    return left;
   }
-  FloatCursor cursor(&right.gradient);
-  AddNext(&cursor, left.buffer->data(), elements_);
-  return left;
+  auto buffer = std::make_shared<Buffer>(elements_);
+  FloatCursor left_cursor(&left.gradient);
+  SumNext(&left_cursor, &right_cursor, buffer->data(), elements_);
+  return {Payload(buffer->data(), buffer->bytes(), buffer), buffer};
 }
 
 bool ReductionTree::Add(Node node, Payload gradient) {
@@ -115,12 +125,15 @@ const float* ReductionTree::Reader::Next(size_t count) {
     std::fill_n(tile_.data(), count, 0.0f);
     return tile_.data();
   }
+  if (right_.bytes() > 0) {
+    SumNext(&left_cursor_, &right_cursor_, tile_.data(), count);
+    return tile_.data();
+  }
   size_t n;
   const void* run = left_cursor_.Next(count, &n);
-  if (n == count && right_.bytes() == 0 && Aligned(run)) return static_cast<const float*>(run);
+  if (n == count && Aligned(run)) return static_cast<const float*>(run);
   std::memcpy(tile_.data(), run, n * sizeof(float));
   if (n < count) CopyNext(&left_cursor_, tile_.data() + n, count - n);
-  if (right_.bytes() > 0) AddNext(&right_cursor_, tile_.data(), count);
   return tile_.data();
 }
 
