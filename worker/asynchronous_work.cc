@@ -71,7 +71,8 @@ class AsynchronousWork : public WorkKind {
  private:
   bool CanBegin(const Desk* desk) const {
     return !waiting_.empty() &&
-           fetching_.size() + computing_.size() < static_cast<size_t>(desk->threads + prefetch_);
+           fetching_.size() + computing_.size() <
+               static_cast<size_t>(desk->threads) + static_cast<size_t>(prefetch_);
   }
   // Takes the next micro-batch; the key its weights will have.
   uint64_t Begin() {

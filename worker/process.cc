@@ -187,7 +187,7 @@ void WorkerProcess::Perform() {
   performing_ = true;
   for (size_t i = 0; i < actions_.size() && !loop_.stopping(); ++i) {
     WorkerAction action = std::move(actions_[i]);
-    std::visit([this](auto&& a) { Do(std::move(a)); }, std::move(action));
+    std::visit([this](auto& a) { Do(std::move(a)); }, action);
   }
   actions_.clear();
   performing_ = false;

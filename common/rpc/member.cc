@@ -48,7 +48,7 @@ void Member::Do(const Membership::Next& next) {
           [this](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
             return stub_->AsyncRegister(context, membership_.registration(), queue);
           },
-          [this](absl::StatusOr<v1::RegisterResponse> response) {
+          [this](const absl::StatusOr<v1::RegisterResponse>& response) {
             const Membership::Next after = membership_.OnRegistered(EventLoop::NowMs(), response);
             if (response.ok() && !ended_) callbacks_.on_registered();
             Do(after);
@@ -62,7 +62,7 @@ void Member::Do(const Membership::Next& next) {
           [this, &request](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
             return stub_->AsyncHeartbeat(context, request, queue);
           },
-          [this](absl::StatusOr<v1::HeartbeatResponse> response) {
+          [this](const absl::StatusOr<v1::HeartbeatResponse>& response) {
             const Membership::Next after = membership_.OnHeartbeat(EventLoop::NowMs(), response);
             if (response.ok() && response->has_state() && !ended_) callbacks_.on_state();
             Do(after);
