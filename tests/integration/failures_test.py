@@ -144,9 +144,10 @@ class FailuresTest(ClusterTest):
 
 class EvaluationTest(ClusterTest):
     def test_killed_workers_examples_count_once(self):
-        """C7: a worker dies during an evaluation of thousands of chunks."""
+        """C7: a worker dies during an evaluation of thousands of chunks, which takes a second or more."""
         job = data.picture_job(self.folder, tests=10007)
-        flags = {"set": ["training.steps=40", "evaluation.batch_size=1"]}
+        flags = {"set": ["training.steps=40", "evaluation.batch_size=1",
+                         "model.layers.1.dense.units=10000"]}
         undisturbed = self.run_job(job, **flags)
         cluster = Cluster(self, job, **flags)
         server = cluster.server()
