@@ -10,7 +10,7 @@
 namespace tandem {
 
 // What a number is for: two purposes never share a stream.
-enum class Purpose : uint32_t { kInitializer = 1, kShuffle = 2, kDropout = 3, kJitter = 4 };
+enum class Purpose : uint32_t { kInitializer = 1, kShuffle = 2, kJitter = 4 };
 
 // 128 random bits for the counter (a, b) under the key (seed, purpose). Thread-safe.
 std::array<uint32_t, 4> RandomBits(uint64_t seed, Purpose purpose, uint64_t a, uint64_t b);

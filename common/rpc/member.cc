@@ -40,8 +40,6 @@ void Member::Start() { Do(membership_.Start()); }
 void Member::Do(const Membership::Next& next) {
   if (ended_) return;
   switch (next.kind) {
-    case Membership::Next::kNothing:
-      break;
     case Membership::Next::kRegister:
       UnaryCall<v1::RegisterResponse>::Start(
           loop_, kCallTimeout,

@@ -27,12 +27,11 @@ class Membership {
   // What to do next. At most one call is in flight.
   struct Next {
     enum Kind {
-      kNothing,    // An answer is awaited.
       kRegister,   // Send registration() and report to OnRegistered.
       kHeartbeat,  // Send heartbeat() and report to OnHeartbeat.
       kWait,       // Call OnTime at `at_ms`.
       kGiveUp,  // `status` says why: UNAVAILABLE (may be cured by a restart) or PERMISSION_DENIED.
-    } kind = kNothing;
+    } kind = kRegister;
     int64_t at_ms = 0;
     absl::Status status;
   };

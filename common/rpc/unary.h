@@ -50,8 +50,6 @@ class UnaryMethod {
     waiting_.erase(it);
   }
 
-  size_t waiting() const { return waiting_.size(); }
-
  private:
   class Call : public EventLoop::Tag {
    public:
