@@ -135,15 +135,16 @@ void Job::OnHeartbeat(int64_t now_ms, uint64_t call, const v1::HeartbeatRequest&
   member->seen = request.seen();
   if (request.has_server() && member->role == v1::ROLE_SERVER) {
     member->installed = request.server().map_epoch();
-    member->version = request.server().version();
-    if (request.server().has_epoch() && !shard_nodes_.empty() &&
-        shard_nodes_.front() == request.node()) {
-      running_ = request.server().epoch();
+    v1::ShardStatus shard;
+    if (request.server().shards_size() > 0) shard = request.server().shards(0);
+    member->version = shard.version();
+    if (shard.has_epoch() && !shard_nodes_.empty() && shard_nodes_.front() == request.node()) {
+      running_ = shard.epoch();
     }
     // One on its way since before a rollback is of weights that are gone.
-    if (request.server().has_report() && phase() == v1::PHASE_REPORTING &&
+    if (shard.has_report() && phase() == v1::PHASE_REPORTING &&
         request.server().map_epoch() == state_.map().epoch()) {
-      member->report = request.server().report();
+      member->report = shard.report();
     }
   }
   if (request.leaving()) {
@@ -316,8 +317,8 @@ void Job::FormMap(const std::vector<uint64_t>& servers) {
     const Member& server = members_.at(servers[static_cast<size_t>(k)]);
     shard_nodes_.push_back(servers[static_cast<size_t>(k)]);
     v1::Shard* shard = map->add_shards();
-    shard->set_address(server.address);
-    shard->set_incarnation(server.incarnation);
+    shard->mutable_primary()->set_address(server.address);
+    shard->mutable_primary()->set_incarnation(server.incarnation);
     for (const v1::Block& block : blocks[static_cast<size_t>(k)]) *shard->add_blocks() = block;
   }
   for (auto& [node, member] : members_) {

@@ -46,7 +46,8 @@ absl::Status PsServerProcess::Start() {
   callbacks.fill_heartbeat = [this](v1::HeartbeatRequest* request) {
     if (shard_ == nullptr) return;
     const bool report = member_->membership().state().phase() == v1::PHASE_REPORTING;
-    *request->mutable_server() = shard_->Status(report);
+    request->mutable_server()->set_map_epoch(shard_->map_epoch());
+    *request->mutable_server()->add_shards() = shard_->Status(report);
   };
   callbacks.on_give_up = [this](const absl::Status& status) {
     Log(status.message());
@@ -92,7 +93,7 @@ void PsServerProcess::OnState() {
   }
   if (job_ == nullptr || (shard_ != nullptr && shard_->map_epoch() == state.map().epoch())) return;
   for (int k = 0; k < state.map().shards_size(); ++k) {
-    if (state.map().shards(k).incarnation() == incarnation_) {
+    if (state.map().shards(k).primary().incarnation() == incarnation_) {
       Install(state.map(), k);
       return;
     }

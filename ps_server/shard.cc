@@ -339,9 +339,9 @@ v1::InspectResponse Shard::Inspect(bool chunk_hashes) const {
   return out;
 }
 
-v1::ServerStatus Shard::Status(bool report) const {
-  v1::ServerStatus status;
-  status.set_map_epoch(map_epoch_);
+v1::ShardStatus Shard::Status(bool report) const {
+  v1::ShardStatus status;
+  status.set_ready(true);
   status.set_version(version_);
   if (!epochs_.empty()) *status.mutable_epoch() = epochs_.back();
   if (!report) return status;

@@ -93,7 +93,7 @@ class Shard {
 
   v1::InspectResponse Inspect(bool chunk_hashes) const;
   // Part of a heartbeat; with the report in PHASE_REPORTING.
-  v1::ServerStatus Status(bool report) const;
+  v1::ShardStatus Status(bool report) const;
 
   uint64_t map_epoch() const { return map_epoch_; }
   uint64_t version() const { return version_; }

@@ -246,7 +246,7 @@ ShardClient::ShardClient(EventLoop* loop, uint64_t map_epoch, const v1::Shard& s
       first_element_(first_element),
       elements_(elements),
       callbacks_(std::move(callbacks)),
-      stub_(CreateChannel(shard.address())) {}
+      stub_(CreateChannel(shard.primary().address())) {}
 
 ShardClient::~ShardClient() {
   for (Stream* stream : std::vector<Stream*>(streams_)) stream->Abandon();

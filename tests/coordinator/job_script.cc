@@ -126,10 +126,11 @@ uint64_t JobScript::Heartbeat(const std::string& name, v1::HeartbeatRequest requ
   request.set_seen(process.seen);
   if (process.is_server && !request.has_server()) {
     request.mutable_server()->set_map_epoch(process.state.map().epoch());
+    request.mutable_server()->add_shards();
     if (process.state.phase() == v1::PHASE_REPORTING) {
-      v1::ShardReport* report = request.mutable_server()->mutable_report();
+      v1::ShardReport* report = request.mutable_server()->mutable_shards(0)->mutable_report();
       for (const v1::Shard& shard : process.state.map().shards()) {
-        if (shard.incarnation() != process.incarnation) continue;
+        if (shard.primary().incarnation() != process.incarnation) continue;
         uint64_t chunks = 0;
         for (const v1::Block& block : shard.blocks()) {
           chunks += (block.end() - block.begin() + 1023) / 1024;

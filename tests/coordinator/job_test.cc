@@ -45,7 +45,7 @@ TEST(Job, StartsWhenServersHaveInstalledTheMapAndTheWorkersAreThere) {
   const v1::ClusterMap& map = s.processes["w1"].state.map();
   EXPECT_EQ(map.epoch(), 1u);
   ASSERT_EQ(map.shards_size(), 2);
-  EXPECT_EQ(map.shards(0).address(), "s1:1");
+  EXPECT_EQ(map.shards(0).primary().address(), "s1:1");
 }
 
 TEST(Job, StartsInAnyOrder) {

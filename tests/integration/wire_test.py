@@ -43,7 +43,7 @@ class WireTest(ClusterTest):
         self.map = self.state.map
         self.blocks = self.map.shards[0].blocks
         self.elements = sum(block.end - block.begin for block in self.blocks)
-        self.address = self.map.shards[0].address
+        self.address = self.map.shards[0].primary.address
         self.assertEqual(self.address, server.address())
         self.server = protos.connect(self.address)
         self.addCleanup(self.server.close)

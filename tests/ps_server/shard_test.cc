@@ -263,7 +263,7 @@ TEST(Shard, AddsUpSumsByEpoch) {
   EXPECT_EQ(held.epochs(0).loss(), 2 * (1 + 2));  // Two steps, losses 1 and 2 of the micro-batches.
   EXPECT_EQ(held.epochs(0).metrics(0), 4);
   EXPECT_EQ(held.epochs(1).examples(), 8u);
-  const v1::ServerStatus status = s.shard->Status(true);
+  const v1::ShardStatus status = s.shard->Status(true);
   EXPECT_EQ(status.version(), 3u);
   EXPECT_EQ(status.epoch().examples(), 8u);
   EXPECT_EQ(status.report().updates_applied(), 3u);
