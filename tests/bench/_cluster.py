@@ -22,21 +22,22 @@ def arguments(description):
     return parser
 
 
-def run_job(job, servers, workers, *sets, threads=1):
-    """The job's summary, with `rss_mb` by role (the largest of a role) and `cpu_s` of all processes."""
+def run_job(job, servers, workers, *sets, threads=1, standbys=0, flags=()):
+    """The job's summary, with `rss_mb` by role (the largest of a role) and `cpu_s` of all processes. `standbys`
+    is how many more server processes there are; `flags` are the coordinator's."""
     folder = tempfile.mkdtemp()
     summary = os.path.join(folder, "summary.json")
     quiet = dict(stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
     coordinator = subprocess.Popen(
         [f"{BIN}/coordinator/coordinator", f"--job={job}", f"--servers={servers}",
-         f"--min_workers={workers}", f"--summary={summary}", *(f"--set={s}" for s in sets)],
+         f"--min_workers={workers}", f"--summary={summary}", *flags, *(f"--set={s}" for s in sets)],
         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     line = coordinator.stdout.readline()
     if not line.startswith("listening on "):
         sys.exit(f"the coordinator did not start: {line}")
     address = line.split()[-1]
     procs = [("coordinator", coordinator)]
-    for _ in range(servers):
+    for _ in range(servers + standbys):
         procs.append(("server", subprocess.Popen(
             [f"{BIN}/ps_server/ps_server", f"--coordinator={address}"], stdout=subprocess.DEVNULL, **quiet)))
     for _ in range(workers):
