@@ -165,11 +165,11 @@ TEST(ApplyOverride, RefusesWithOneLine) {
   const std::pair<std::string, std::string> kCases[] = {
       {"training.nope=1",
        "Training has no field \"nope\"; expected one of global_batch_size, replicas, epochs, "
-       "steps, consistency, cpu_isa, prefetch"},
+       "steps, consistency, cpu_isa, prefetch, non_finite"},
       {"training.replica=1", "Training has no field \"replica\"; did you mean \"replicas\"?"},
       {"=1",
        "JobSpec has no field \"\"; expected one of name, seed, dataset, servers, model, loss, "
-       "metrics, optimizer, training, evaluation"},
+       "metrics, optimizer, training, evaluation, checkpoint"},
       {"training.replicas=-3", u32},
       {"training.replicas=abc", u32},
       {"training.replicas=1.5", u32},
@@ -187,7 +187,7 @@ TEST(ApplyOverride, RefusesWithOneLine) {
       {"training.epochs.x=1", "epochs has no fields"},
       {"training=5",
        "expected {}, or one of its fields: global_batch_size, replicas, epochs, steps, "
-       "consistency, cpu_isa, prefetch"},
+       "consistency, cpu_isa, prefetch, non_finite"},
       {"training.replicas={}", u32},
       {"model.layers={}", "expected an element's number after layers"},
       {"model.layers.1.dense.units=1",
