@@ -309,6 +309,7 @@ bool Job::AdvanceWaiting(int64_t now_ms) {
 void Job::FormMap(const std::vector<uint64_t>& servers) {
   v1::ClusterMap* map = state_.mutable_map();
   map->set_epoch(++map_epoch_);
+  map->set_began(map_epoch_);
   map->clear_variables();
   map->clear_shards();
   for (const v1::Variable& variable : variables_) *map->add_variables() = variable;
@@ -319,6 +320,7 @@ void Job::FormMap(const std::vector<uint64_t>& servers) {
     v1::Shard* shard = map->add_shards();
     shard->mutable_primary()->set_address(server.address);
     shard->mutable_primary()->set_incarnation(server.incarnation);
+    shard->mutable_primary()->set_since(map_epoch_);
     for (const v1::Block& block : blocks[static_cast<size_t>(k)]) *shard->add_blocks() = block;
   }
   for (auto& [node, member] : members_) {

@@ -176,8 +176,8 @@ void WorkerProcess::MakeClients(const v1::ClusterMap& map) {
       core_->OnExchangeError(EventLoop::NowMs(), id, k, status, &actions_);
       Perform();
     };
-    clients_.push_back(std::make_unique<ShardClient>(&loop_, map.epoch(), map.shards(k), first,
-                                                     elements, std::move(callbacks)));
+    clients_.push_back(
+        std::make_unique<ShardClient>(&loop_, map, k, first, elements, std::move(callbacks)));
     first += elements;
   }
 }

@@ -94,6 +94,7 @@ class ShardClient::Stream {
     if (offset_ == 0) {
       v1::Push* push = header->mutable_push();
       push->set_map_epoch(client_->map_epoch_);
+      push->set_shard(client_->number_);
       push->set_step(gradient.step);
       push->set_level(gradient.node.level);
       push->set_index(gradient.node.index);
@@ -117,6 +118,7 @@ class ShardClient::Stream {
 
   void SetPull(v1::ExchangeRequest* header) {
     header->mutable_pull()->set_map_epoch(client_->map_epoch_);
+    header->mutable_pull()->set_shard(client_->number_);
     header->mutable_pull()->set_version(*exchange_.pull_version);
     pull_sent_ = true;
   }
@@ -238,15 +240,16 @@ class ShardClient::Stream {
   size_t received_ = 0;
 };
 
-ShardClient::ShardClient(EventLoop* loop, uint64_t map_epoch, const v1::Shard& shard,
+ShardClient::ShardClient(EventLoop* loop, const v1::ClusterMap& map, int number,
                          size_t first_element, size_t elements, Callbacks callbacks)
     : loop_(loop),
-      map_epoch_(map_epoch),
-      shard_(shard),
+      map_epoch_(map.epoch()),
+      number_(static_cast<uint32_t>(number)),
+      shard_(map.shards(number)),
       first_element_(first_element),
       elements_(elements),
       callbacks_(std::move(callbacks)),
-      stub_(CreateChannel(shard.primary().address())) {}
+      stub_(CreateChannel(shard_.primary().address())) {}
 
 ShardClient::~ShardClient() {
   for (Stream* stream : std::vector<Stream*>(streams_)) stream->Abandon();

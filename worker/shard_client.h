@@ -28,8 +28,9 @@ class ShardClient {
     std::function<void(uint64_t id, const absl::Status&)> on_error;
   };
 
-  // The shard holds `elements` elements from `first_element` on, of the variables laid end to end.
-  ShardClient(EventLoop* loop, uint64_t map_epoch, const v1::Shard& shard, size_t first_element,
+  // Shard `number` of `map`, which holds `elements` elements from `first_element` on, of the
+  // variables laid end to end.
+  ShardClient(EventLoop* loop, const v1::ClusterMap& map, int number, size_t first_element,
               size_t elements, Callbacks callbacks);
   // Cancels what is under way; no callback comes any more.
   ~ShardClient();
@@ -41,6 +42,7 @@ class ShardClient {
 
   EventLoop* loop_;
   uint64_t map_epoch_;
+  uint32_t number_;
   v1::Shard shard_;
   size_t first_element_, elements_;
   Callbacks callbacks_;
