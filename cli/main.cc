@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "cli/checkpoint.h"
 #include "cli/local.h"
 #include "common/base/exit_status.h"
 #include "common/base/one_line.h"
@@ -17,7 +18,8 @@ constexpr char kHelp[] =
     "Trains models on a cluster of parameter servers.\n"
     "\n"
     "Commands:\n"
-    "  local   Trains one job on this machine, on processes that end with it.\n"
+    "  local       Trains one job on this machine, on processes that end with it.\n"
+    "  checkpoint  Lists, inspects and verifies the checkpoints of a job.\n"
     "\n"
     "`tandem COMMAND --help` lists the command's flags. A cluster over several machines is "
     "started\n"
@@ -38,7 +40,8 @@ int main(int argc, char** argv) {
     return tandem::kExitOk;
   }
   if (command == "local") return tandem::LocalMain(argc - 1, argv + 1);
-  const std::string nearest = tandem::Nearest(command, {"local", "help"});
+  if (command == "checkpoint") return tandem::CheckpointMain(argc - 1, argv + 1);
+  const std::string nearest = tandem::Nearest(command, {"local", "checkpoint", "help"});
   return Refuse(absl::StrCat(
       "unknown command \"", command, "\"; ",
       nearest.empty() ? "tandem --help lists all" : absl::StrCat("did you mean ", nearest, "?")));
