@@ -26,7 +26,7 @@ class Journal {
   // Opens STATE_DIR/journal, and makes both where they are not there. Changes nothing that is
   // there. DATA_LOSS names the file, the record and the byte when a record before the last is
   // damaged or the file is no journal; FAILED_PRECONDITION when it is of a newer format;
-  // ALREADY_EXISTS when another process has it open (flock on the real disk).
+  // ALREADY_EXISTS when another process has it open.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(FileSystem* files,
                                                        const std::string& state_dir,
                                                        Contents* contents);
@@ -42,7 +42,8 @@ class Journal {
   FileSystem* files_;
   std::string path_;
   uint64_t good_bytes_;                 // Whole records, synced.
-  std::unique_ptr<WritableFile> file_;  // Null: to be opened, cut to good_bytes_.
+  std::unique_ptr<WritableFile> file_;  // Null after an error.
+  bool cut_ = false;                    // There may be more in it than good_bytes_.
 };
 
 }  // namespace tandem

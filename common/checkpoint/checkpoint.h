@@ -8,26 +8,17 @@
 #define TANDEM_COMMON_CHECKPOINT_CHECKPOINT_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/file_system.h"
-#include "common/tensor/buffer.h"
+#include "common/checkpoint/shard_tensors.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/state.pb.h"
 
 namespace tandem {
-
-// What a checkpoint holds of some blocks. The tensors are the blocks laid end to end, in order.
-struct ShardTensors {
-  v1::ShardState state;
-  std::vector<v1::Block> blocks;
-  std::shared_ptr<const Buffer> weights;
-  std::vector<std::shared_ptr<const Buffer>> slots;
-};
 
 // "step-000000000400"; and "step-000000000400.h7.tmp", aside, in the history that began in map
 // epoch 7.
@@ -41,8 +32,10 @@ absl::StatusOr<v1::SavedShard> WriteShard(FileSystem* files, const std::string& 
                                           const ShardTensors& tensors);
 
 // Makes a checkpoint of `aside`, whose files are all written: checks that they are there with their
-// sizes, renames the folder, writes the manifest aside and renames it. Then removes the oldest
-// checkpoints, all but `keep`, and what crashes have left of older steps.
+// sizes, renames the folder, writes the manifest aside and renames it. A checkpoint of the same
+// step that was there is replaced. Then removes the oldest checkpoints, all but `keep`, and what
+// crashes have left; what cannot be removed is logged. Checkpoints of later steps, of a history
+// that was given up, stay and do not count.
 absl::Status CommitCheckpoint(FileSystem* files, const std::string& state_dir,
                               const std::string& aside, const v1::Manifest& manifest,
                               uint32_t keep);

@@ -42,9 +42,13 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
+  static constexpr uint64_t kWhole = UINT64_MAX;
+
+  // A file that is open for writing is so in one process alone: ALREADY_EXISTS names it otherwise.
+
   // A new file, open for writing; ALREADY_EXISTS when there is one.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
-  // An existing file, cut to `size` bytes and open for adding at its end.
+  // An existing file, cut to `size` bytes (kWhole: as it is) and open for adding at its end.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path,
                                                                       uint64_t size) = 0;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
