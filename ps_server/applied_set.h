@@ -34,6 +34,18 @@ class AppliedSet {
     return true;
   }
 
+  // Adds [begin, end), which must lie after everything that is in the set; false when it does not.
+  bool Append(uint64_t begin, uint64_t end) {
+    if (begin >= end || (!intervals_.empty() && begin < intervals_.rbegin()->second)) return false;
+    if (!intervals_.empty() && begin == intervals_.rbegin()->second) {
+      intervals_.rbegin()->second = end;
+    } else {
+      intervals_.emplace_hint(intervals_.end(), begin, end);
+    }
+    size_ += end - begin;
+    return true;
+  }
+
   bool Contains(uint64_t number) const {
     auto next = intervals_.upper_bound(number);
     return next != intervals_.begin() && number < std::prev(next)->second;

@@ -66,9 +66,9 @@ ReductionTree::Partial ReductionTree::Sum(Partial left, Partial right) const {
   if (right.gradient.bytes() == 0) return left;
   if (left.gradient.bytes() == 0) return right;
   // Addition of two values commutes, so the sum may be formed in whichever side is our own memory.
-  if (left.buffer == nullptr) std::swap(left, right);
+  if (!Writable(left)) std::swap(left, right);
   FloatCursor right_cursor(&right.gradient);
-  if (left.buffer != nullptr) {
+  if (Writable(left)) {
     AddNext(&right_cursor, left.buffer->data(), elements_);
     return left;
   }
@@ -105,6 +105,12 @@ bool ReductionTree::complete() const {
   if (nodes_.count({root_level_, 0}) > 0) return true;
   return root_level_ > 0 && nodes_.count({root_level_ - 1, 0}) > 0 &&
          nodes_.count({root_level_ - 1, 1}) > 0;
+}
+
+std::vector<std::pair<Node, Payload>> ReductionTree::Nodes() const {
+  std::vector<std::pair<Node, Payload>> nodes;
+  for (const auto& [node, partial] : nodes_) nodes.emplace_back(node, partial.gradient);
+  return nodes;
 }
 
 void ReductionTree::Clear() {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "common/base/tree.h"
 #include "common/rpc/payload.h"
@@ -45,6 +46,9 @@ class ReductionTree {
   };
   static constexpr size_t kTileFloats = 4096;  // 16 KiB: two tiles stay in a first-level cache.
 
+  // What is held: (node, gradient), in order. The memory is shared, and not written any more.
+  std::vector<std::pair<Node, Payload>> Nodes() const;
+
   // Forgets everything: the next step begins.
   void Clear();
 
@@ -53,10 +57,14 @@ class ReductionTree {
 
  private:
   struct Partial {
-    Payload gradient;                // Empty: no examples.
-    std::shared_ptr<Buffer> buffer;  // Where it is our own sum, which may be added to.
+    Payload gradient;  // Empty: no examples.
+    // Where it is our own sum, which may be added to as long as `gradient` alone refers to it.
+    std::shared_ptr<Buffer> buffer;
   };
 
+  static bool Writable(const Partial& partial) {
+    return partial.buffer != nullptr && partial.buffer.use_count() == 2;
+  }
   bool Covered(Node node) const;
   void DropCovered(Node node);
   Partial Sum(Partial left, Partial right) const;

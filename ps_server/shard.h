@@ -6,6 +6,10 @@
 // reads one and writes the other, so version t stays until the first push named t + 1 shows that
 // every shard has reached t + 1. Asynchronous and bounded jobs: each push is an update of its own,
 // applied in place once, remembered by number; a pull may see a tensor while it changes.
+//
+// A snapshot shares the memory: an update of what a snapshot holds goes to new memory, in the same
+// pass. The last owner of a snapshot's tensors must let go of them on the thread that drives the
+// shard.
 #ifndef TANDEM_PS_SERVER_SHARD_H_
 #define TANDEM_PS_SERVER_SHARD_H_
 
@@ -18,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/data/batch_plan.h"
 #include "common/nn/model.h"
 #include "common/optim/optimizer.h"
@@ -69,10 +74,29 @@ class Shard {
   // INVALID_ARGUMENT when the map's blocks are not of the model's variables.
   static absl::StatusOr<std::unique_ptr<Shard>> Create(std::shared_ptr<const ShardJob> job,
                                                        const v1::ClusterMap& map, int number);
+  // The same with what a checkpoint holds of its blocks, whose memory it takes over.
+  // INVALID_ARGUMENT when that is not a state that this shard can be in.
+  static absl::StatusOr<std::unique_ptr<Shard>> Restore(std::shared_ptr<const ShardJob> job,
+                                                        const v1::ClusterMap& map, int number,
+                                                        ShardTensors tensors);
+  // The same with the whole state of a primary: `begin` and `payload` as Export made them,
+  // ReplicaBytes(begin) long. INVALID_ARGUMENT as above.
+  static absl::StatusOr<std::unique_ptr<Shard>> Import(std::shared_ptr<const ShardJob> job,
+                                                       const v1::ClusterMap& map, int number,
+                                                       const v1::ReplicaBegin& begin,
+                                                       const Payload& payload);
+  // How long the payload of a primary's state is. INVALID_ARGUMENT when `begin` cannot be one.
+  static absl::StatusOr<size_t> ReplicaBytes(const ShardJob& job, const v1::ClusterMap& map,
+                                             int number, const v1::ReplicaBegin& begin);
+
+  // Goes on under another map, with all its content. Pulls that wait end with FAILED_PRECONDITION.
+  void Adopt(uint64_t map_epoch, std::vector<ShardAnswer>* answers);
 
   // Checks a push before its payload is taken: the bytes that the payload must have, or the
   // refusal.
   absl::StatusOr<size_t> CheckPush(const v1::Push& push) const;
+  // Checks it once more with its whole payload, as Push does.
+  absl::Status CheckWhole(const v1::Push& push, const Payload& gradient) const;
 
   // A push with its whole payload, which CheckPush has sized. Answers it, and any pull that waited
   // for the version it completes. The payload's values are checked by the caller as they come in
@@ -91,6 +115,17 @@ class Shard {
   // payload.
   absl::Status NonFiniteError(const v1::Push& push, size_t element) const;
 
+  // What a checkpoint holds of it, as it is now.
+  ShardTensors Snapshot();
+  // Everything, as it is now: sets `state` and what follows it in *begin.
+  void Export(v1::ReplicaBegin* begin, Payload* payload);
+  // The step whose cut this is: exactly the micro-batches of the steps before it are applied.
+  std::optional<uint64_t> cut() const;
+
+  // Not ok: the job cannot go on, since a sum of finite gradients overflowed. The push that found
+  // it and all operations that follow are answered with this.
+  const absl::Status& failure() const { return failure_; }
+
   v1::InspectResponse Inspect(bool chunk_hashes) const;
   // Part of a heartbeat; with the report in PHASE_REPORTING.
   v1::ShardStatus Status(bool report) const;
@@ -106,17 +141,36 @@ class Shard {
 
   Shard(std::shared_ptr<const ShardJob> job, uint64_t map_epoch, const v1::Shard& place,
         size_t elements);
+  // With memory for everything, and nothing in it.
+  static absl::StatusOr<std::unique_ptr<Shard>> CreateBlank(std::shared_ptr<const ShardJob> job,
+                                                            const v1::ClusterMap& map, int number);
 
+  static int FindVariable(const Model& model, const std::string& name);  // -1: none.
+  static absl::StatusOr<size_t> CountElements(const ShardJob& job, const v1::ClusterMap& map,
+                                              int number);
   bool synchronous() const { return job_->spec.training().consistency().has_sync(); }
   absl::Status CheckEpoch(uint64_t map_epoch) const;
   absl::Status CheckBlocks(const v1::Push& push) const;
   absl::Status CheckSums(const v1::Push& push) const;
+  absl::Status CheckSkipped(const v1::Push& push) const;
+  // For people: "a[7]".
+  std::string ElementName(size_t element) const;
+
+  absl::Status TakeState(const v1::ShardState& state);
+  v1::ShardState State() const;
+  std::shared_ptr<const Buffer> FrozenWeights();
+
   void PushSynchronous(uint64_t call, const v1::Push& push, Payload gradient,
                        std::vector<ShardAnswer>* answers);
   void PushAsynchronous(uint64_t call, const v1::Push& push, Payload gradient,
                         std::vector<ShardAnswer>* answers);
   void CompleteStep();
-  void Apply(const ReductionTree& tree, const Buffer& from, Buffer* to);
+  void ApplyInPlace(Payload gradient);
+  // One update, from the weights `from` to `to`, which may be the same. False: the sum is not
+  // finite, and failure_ is set.
+  bool Apply(const ReductionTree& tree, const Buffer& from, Buffer* to);
+  v1::Sums* EpochOf(uint64_t step);
+  google::protobuf::RepeatedPtrField<v1::Interval> Intervals() const;
   void AnswerWaiting(std::vector<ShardAnswer>* answers);
   std::string ChunkHashes() const;
 
@@ -126,18 +180,23 @@ class Shard {
   size_t elements_;
 
   uint64_t version_ = 0;
+  uint64_t updates_ = 0;              // The optimizer's step count.
   std::shared_ptr<Buffer> weights_;   // Of version_.
   std::shared_ptr<Buffer> previous_;  // Of version_ - 1, or what the next update may write.
   bool previous_needed_ = false;      // Some shard may not have reached version_.
-  std::vector<Buffer> slots_;
+  std::vector<std::shared_ptr<Buffer>> slots_;
+  // Alive: a snapshot holds weights_, by way of this. (Pulls hold weights_ too, and do not count.)
+  std::weak_ptr<const std::shared_ptr<Buffer>> frozen_weights_;
 
   ReductionTree tree_;
   std::vector<v1::Sums> step_sums_;  // By micro-batch of the step being reduced.
+  bool step_skipped_ = false;        // That step will change nothing.
   std::vector<v1::Sums> epochs_;     // What was applied.
   AppliedSet applied_;
   std::map<uint64_t, WaitingPull> waiting_;  // By call.
   uint64_t duplicates_ignored_ = 0;
   size_t peak_staged_bytes_ = 0;
+  absl::Status failure_;
 };
 
 }  // namespace tandem

@@ -48,6 +48,8 @@ std::shared_ptr<const ShardJob> MakeShardJob(const ShardJobOptions& options) {
   } else {
     training->mutable_consistency()->mutable_async();
   }
+  training->set_non_finite(options.skip ? "skip" : "stop");
+  spec.mutable_checkpoint()->set_every_steps(options.checkpoint_every);
   spec.add_metrics()->mutable_accuracy();
   if (options.optimizer == "adam") {
     v1::Adam* adam = spec.mutable_optimizer()->mutable_adam();
@@ -157,6 +159,19 @@ ShardAnswer ShardScript::Push(const v1::Push& push, const std::vector<float>& gr
 
 ShardAnswer ShardScript::Push(uint64_t step, uint32_t level, uint64_t index, float value) {
   return Push(MakePush(step, level, index), std::vector<float>(kModelElements, value));
+}
+
+ShardAnswer ShardScript::PushSkipped(uint64_t step, uint32_t level, uint64_t index) {
+  v1::Push push = MakePush(step, level, index);
+  push.set_skipped(true);
+  push.set_empty(false);
+  push.clear_blocks();
+  push.clear_sums();
+  std::vector<ShardAnswer> out;
+  const uint64_t call = next_call_++;
+  shard->Push(call, push, Payload(), &out);
+  Take(&out);
+  return Answer(call);
 }
 
 uint64_t ShardScript::Pull(uint64_t version, uint64_t map_epoch) {

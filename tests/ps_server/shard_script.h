@@ -21,6 +21,8 @@ struct ShardJobOptions {
   uint32_t batch = 8;
   bool synchronous = true;
   std::string optimizer = "sgd";  // Learning rate 0.5; or "adam".
+  bool skip = false;              // What is not finite.
+  uint64_t checkpoint_every = 1000;
 };
 
 constexpr uint64_t kModelElements = 2200;
@@ -40,6 +42,7 @@ class ShardScript {
   // Its answer, which must come at once; others that come with it wait in `answers`.
   ShardAnswer Push(const v1::Push& push, const std::vector<float>& gradient);
   ShardAnswer Push(uint64_t step, uint32_t level, uint64_t index, float value);
+  ShardAnswer PushSkipped(uint64_t step, uint32_t level, uint64_t index);
   // The call's number.
   uint64_t Pull(uint64_t version, uint64_t map_epoch = 1);
   // The answer of a pull, removed from `answers`.

@@ -337,6 +337,99 @@ TEST(Shard, AsynchronousAppliesEverythingExactlyOnceInAnyOrder) {
   }
 }
 
+// ---- Numbers that went bad ----
+
+ShardJobOptions Skipping() {
+  ShardJobOptions options;
+  options.skip = true;
+  options.optimizer = "adam";
+  return options;
+}
+
+TEST(Shard, ASkippedNodeSkipsItsStepInEveryOrder) {
+  for (const std::vector<int>& order : {std::vector<int>{0, 1}, {1, 0}}) {
+    ShardScript s = OneShard(Skipping());
+    s.Push(0, 1, 0, 1);
+    const std::vector<float> before = s.Weights();
+    for (int r : order) {
+      const auto index = static_cast<uint64_t>(r);
+      EXPECT_TRUE((r == 0 ? s.PushSkipped(1, 0, index) : s.Push(1, 0, index, 5)).status.ok());
+    }
+    EXPECT_EQ(s.shard->version(), 2u);
+    EXPECT_EQ(s.Weights(), before);
+    EXPECT_TRUE(s.Answer(s.Pull(1)).status.ok());  // The two-buffer rule holds.
+    const v1::InspectResponse held = s.shard->Inspect(false);
+    EXPECT_EQ(held.epochs(1).examples(), 0u);
+    EXPECT_EQ(held.epochs(1).skipped(), 8u);
+    EXPECT_EQ(held.weight_bytes(), kModelElements * sizeof(float));  // Both versions share it.
+    EXPECT_EQ(s.shard->Snapshot().state.updates(), 1u);
+
+    // The next update is the optimizer's second.
+    s.Push(2, 1, 0, 3);
+    ShardScript other = OneShard(Skipping());
+    other.Push(0, 1, 0, 1);
+    other.Push(1, 1, 0, 3);
+    EXPECT_EQ(s.Weights(), other.Weights());
+    EXPECT_EQ(s.Answer(s.Pull(2)).weights->buffer->data()[7], before[7]);
+  }
+}
+
+TEST(Shard, ASkipThatIsCoveredAlreadySkipsItsStep) {
+  ShardJobOptions options = Skipping();
+  options.replicas = 4;
+  ShardScript s = OneShard(options);
+  const std::vector<float> before = s.Weights();
+  s.Push(0, 1, 0, 5);
+  EXPECT_TRUE(s.PushSkipped(0, 0, 1).pushed->duplicate);
+  s.Push(0, 1, 1, 5);
+  EXPECT_EQ(s.shard->version(), 1u);
+  EXPECT_EQ(s.Weights(), before);
+}
+
+TEST(Shard, AsynchronousSkipsTheMicroBatchAlone) {
+  ShardJobOptions options = Skipping();
+  options.synchronous = false;
+  ShardScript s = OneShard(options);
+  const std::vector<float> before = s.Weights();
+  EXPECT_FALSE(s.PushSkipped(0, 0, 1).pushed->duplicate);
+  EXPECT_TRUE(s.Push(0, 0, 1, 9).pushed->duplicate);
+  EXPECT_EQ(s.Weights(), before);
+  s.Push(0, 0, 0, 9);
+  EXPECT_NE(s.Weights(), before);
+  const v1::InspectResponse held = s.shard->Inspect(false);
+  EXPECT_EQ(held.version(), 1u);
+  EXPECT_EQ(held.applied(0).end(), 2u);
+  EXPECT_EQ(held.epochs(0).examples(), 4u);
+  EXPECT_EQ(held.epochs(0).skipped(), 4u);
+}
+
+TEST(Shard, RefusesSkipsOfAJobThatStops) {
+  ShardScript s = OneShard();
+  const absl::Status status = s.PushSkipped(0, 0, 0).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("set training.non_finite to \"skip\""));
+}
+
+TEST(Shard, ASumThatOverflowsStopsTheJob) {
+  for (bool skip : {false, true}) {
+    ShardJobOptions options;
+    options.skip = skip;
+    ShardScript s = OneShard(options);
+    const std::vector<float> before = s.Weights();
+    std::vector<float> gradient(kModelElements, 1);
+    gradient[1507] = 3e38f;
+    EXPECT_TRUE(s.Push(s.MakePush(0, 0, 0), gradient).status.ok());
+    EXPECT_TRUE(s.shard->failure().ok());
+    const absl::Status status = s.Push(s.MakePush(0, 0, 1), gradient).status;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("step 0: the sum of the gradients of a[7] overflows"));
+    EXPECT_EQ(s.shard->failure(), status);
+    EXPECT_EQ(s.shard->version(), 0u);
+    EXPECT_EQ(s.Push(0, 0, 0, 1).status, status);
+    EXPECT_EQ(s.Answer(s.Pull(0)).status, status);
+  }
+}
+
 // ---- How many shards there are does not show ----
 
 std::vector<float> TrainOn(int shards, const std::string& optimizer, std::string* hashes) {
