@@ -98,6 +98,9 @@ absl::Status FinishTraining(v1::Training* training) {
       CheckRange("training.global_batch_size", training->global_batch_size(), 1u, kMaxBatchSize));
   if (!training->has_replicas()) training->set_replicas(4);
   if (!training->has_prefetch()) training->set_prefetch(1);
+  if (training->non_finite().empty()) training->set_non_finite("stop");
+  TANDEM_RETURN_IF_ERROR(
+      CheckKnown("training.non_finite", training->non_finite(), {"stop", "skip"}));
   TANDEM_RETURN_IF_ERROR(CheckRange("training.prefetch", training->prefetch(), 0u, kMaxPrefetch));
   TANDEM_RETURN_IF_ERROR(CheckRange("training.replicas", training->replicas(), 1u, kMaxReplicas));
   TANDEM_RETURN_IF_ERROR(CheckLength(*training));
@@ -120,18 +123,28 @@ absl::Status FinishEvaluation(const v1::Dataset& dataset, v1::Evaluation* evalua
   return absl::OkStatus();
 }
 
+absl::Status FinishCheckpoint(v1::Checkpoint* checkpoint) {
+  if (!checkpoint->has_every_steps()) checkpoint->set_every_steps(1000);
+  if (!checkpoint->has_keep()) checkpoint->set_keep(3);
+  TANDEM_RETURN_IF_ERROR(
+      CheckAtLeast("checkpoint.every_steps", checkpoint->every_steps(), uint64_t{1}));
+  return CheckAtLeast("checkpoint.keep", checkpoint->keep(), 1u);
+}
+
 }  // namespace
 
 absl::Status FinishJob(v1::JobSpec* job) {
   TANDEM_RETURN_IF_ERROR(ScanMessage(*job));
   if (job->name().empty()) job->set_name("job");
   TANDEM_RETURN_IF_ERROR(FinishDataset(job->mutable_dataset()));
+  TANDEM_RETURN_IF_ERROR(CheckRange("servers.standby", job->servers().standby(), 0u, 1u));
   TANDEM_RETURN_IF_ERROR(FinishModel(job->mutable_model()));
   TANDEM_RETURN_IF_ERROR(FinishLoss(job->mutable_loss()));
   TANDEM_RETURN_IF_ERROR(CheckMetrics(*job));
   TANDEM_RETURN_IF_ERROR(FinishOptimizer(job->mutable_optimizer()));
   TANDEM_RETURN_IF_ERROR(FinishTraining(job->mutable_training()));
-  return FinishEvaluation(job->dataset(), job->mutable_evaluation());
+  TANDEM_RETURN_IF_ERROR(FinishEvaluation(job->dataset(), job->mutable_evaluation()));
+  return FinishCheckpoint(job->mutable_checkpoint());
 }
 
 }  // namespace tandem

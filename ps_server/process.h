@@ -17,7 +17,7 @@ struct PsServerOptions {
   std::string coordinator;             // HOST:PORT.
   std::string listen = "127.0.0.1:0";  // HOST:PORT to open; port 0 for a free one.
   std::string advertise;               // What others are told; empty: what it listens on.
-  int coordinator_timeout_s = 15;      // Exit when it has not answered for so long.
+  int coordinator_timeout_s = 60;      // Exit when it has not answered for so long.
 };
 
 // Not thread-safe but for Terminate.

@@ -21,7 +21,7 @@ struct WorkerProcessOptions {
   std::string coordinator;  // HOST:PORT.
   std::string device = "cpu";
   int threads = 0;                 // Computations at once; 0: one a processor.
-  int coordinator_timeout_s = 15;  // Exit when it has not answered for so long.
+  int coordinator_timeout_s = 60;  // Exit when it has not answered for so long.
 };
 
 // Not thread-safe but for Terminate.

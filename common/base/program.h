@@ -1,4 +1,5 @@
-// What every executable of the cluster does around its work: flags, --help, signals, exit statuses.
+// What every executable of the cluster does around its work: flags, --help, fault points, signals,
+// exit statuses.
 #ifndef TANDEM_COMMON_BASE_PROGRAM_H_
 #define TANDEM_COMMON_BASE_PROGRAM_H_
 

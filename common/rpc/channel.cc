@@ -28,7 +28,7 @@ constexpr Setting kTransport[] = {
 constexpr Setting kClient[] = {
     {GRPC_ARG_ENABLE_HTTP_PROXY, 0},           {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},
     {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50},   {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50},
-    {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000},
+    {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500},
 };
 
 constexpr Setting kServer[] = {

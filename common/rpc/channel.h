@@ -16,7 +16,7 @@ constexpr int kMaxMessageBytes = 20 << 20;   // and no message than this (a map,
 
 // A channel to `address` (HOST:PORT). Proxies of the environment are ignored, the name is resolved
 // again after a failure, a peer that vanished is noticed by keepalive, and reconnecting backs off
-// with jitter from 50 ms to 2 s. Each call makes connections of its own.
+// with jitter from 50 ms to 0.5 s. Each call makes connections of its own.
 std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address);
 
 // The same settings for the serving side.

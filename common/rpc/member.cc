@@ -48,7 +48,8 @@ void Member::Do(const Membership::Next& next) {
           },
           [this](const absl::StatusOr<v1::RegisterResponse>& response) {
             const Membership::Next after = membership_.OnRegistered(EventLoop::NowMs(), response);
-            if (response.ok() && !ended_) callbacks_.on_registered();
+            const bool registered = response.ok() && after.kind != Membership::Next::kGiveUp;
+            if (registered && !ended_) callbacks_.on_registered();
             Do(after);
           });
       break;
@@ -61,8 +62,9 @@ void Member::Do(const Membership::Next& next) {
             return stub_->AsyncHeartbeat(context, request, queue);
           },
           [this](const absl::StatusOr<v1::HeartbeatResponse>& response) {
+            const uint64_t seen = membership_.state().sequence();
             const Membership::Next after = membership_.OnHeartbeat(EventLoop::NowMs(), response);
-            if (response.ok() && response->has_state() && !ended_) callbacks_.on_state();
+            if (membership_.state().sequence() != seen && !ended_) callbacks_.on_state();
             Do(after);
           });
       break;
@@ -70,6 +72,8 @@ void Member::Do(const Membership::Next& next) {
     case Membership::Next::kWait:
       SayTrouble();
       loop_->At(next.at_ms, [this] { Do(membership_.OnTime(EventLoop::NowMs())); });
+      break;
+    case Membership::Next::kNothing:
       break;
     case Membership::Next::kGiveUp:
       ended_ = true;

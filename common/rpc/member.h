@@ -34,6 +34,8 @@ class Member {
   Membership& membership() { return membership_; }
   v1::Coordinator::Stub* stub() { return stub_.get(); }
 
+  // What `fill_heartbeat` says has changed, and the coordinator should know now.
+  void SayNews() { Do(membership_.OnNews()); }
   // Says a last word (`leaving`, or an error in `fatal`), then calls `done`, at the latest after a
   // second.
   void SayLast(const std::string& fatal, std::function<void()> done);

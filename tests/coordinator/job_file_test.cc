@@ -249,8 +249,16 @@ TEST(FinishJob, FillsInTheDefaults) {
     }
     loss { mean_squared_error {} }
     optimizer { sgd { learning_rate: 0.01 momentum: 0 nesterov: false } }
-    training { global_batch_size: 8 replicas: 4 steps: 10 consistency { sync {} } prefetch: 1 }
+    training {
+      global_batch_size: 8
+      replicas: 4
+      steps: 10
+      consistency { sync {} }
+      prefetch: 1
+      non_finite: "stop"
+    }
     evaluation { batch_size: 1000 }
+    checkpoint { every_steps: 1000 keep: 3 }
   )");
   EXPECT_EQ(job->DebugString(), expected.DebugString());
 
@@ -385,6 +393,11 @@ TEST(FinishJob, RefusesValuesOutOfRange) {
        "training.global_batch_size: is 16777217; expected at most 16777216"},
       {"training.replicas=0", "training.replicas: is 0; expected at least 1"},
       {"training.prefetch=17", "training.prefetch: is 17; expected at most 16"},
+      {"training.non_finite=skp",
+       "training.non_finite: \"skp\" is unknown; did you mean \"skip\"?"},
+      {"servers.standby=2", "servers.standby: is 2; expected at most 1"},
+      {"checkpoint.every_steps=0", "checkpoint.every_steps: is 0; expected at least 1"},
+      {"checkpoint.keep=0", "checkpoint.keep: is 0; expected at least 1"},
       {"optimizer.learning_rate_schedule={}",
        "optimizer.learning_rate_schedule: has no kind; expected one of polynomial_decay"},
       {"optimizer.learning_rate_schedule.polynomial_decay={}",

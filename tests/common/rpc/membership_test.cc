@@ -115,14 +115,99 @@ TEST(Membership, RegistersAgainWhenItIsNotKnown) {
   member.OnRegistered(0, Registered(5));
   member.OnHeartbeat(1, News(9, v1::PHASE_TRAINING));
   // A coordinator that came back after longer than the deadline is there all the same.
-  const Membership::Next wait =
-      member.OnHeartbeat(60000, absl::FailedPreconditionError("register again"));
-  ASSERT_EQ(wait.kind, Membership::Next::kWait);
+  EXPECT_EQ(member.OnHeartbeat(60000, absl::FailedPreconditionError("register again")).kind,
+            Membership::Next::kRegister);  // At once.
   EXPECT_FALSE(member.registered());
-  EXPECT_EQ(member.OnTime(wait.at_ms).kind, Membership::Next::kRegister);
-  member.OnRegistered(wait.at_ms, Registered(2));
+  member.OnRegistered(60010, Registered(2));
   EXPECT_EQ(member.heartbeat().node(), 2u);
   EXPECT_EQ(member.heartbeat().seen(), 0u);  // Another life of the coordinator counts anew.
+  member.OnHeartbeat(60020, News(1, v1::PHASE_WAITING));
+  EXPECT_EQ(member.state().phase(), v1::PHASE_WAITING);
+}
+
+// A coordinator that takes it in and does not know it then is not asked in a tight loop.
+TEST(Membership, WaitsWhenItIsForgottenAgainAndAgain) {
+  Membership member(Worker(), 0);
+  member.OnRegistered(0, Registered(5));
+  EXPECT_EQ(member.OnHeartbeat(1, absl::FailedPreconditionError("register again")).kind,
+            Membership::Next::kWait);
+}
+
+TEST(Membership, GivesUpWhenTheCoordinatorCameBackWithAnotherJob) {
+  Membership member(Worker(), 0);
+  v1::RegisterResponse response = Registered(5);
+  response.mutable_job()->set_name("a");
+  response.set_train_examples(100);
+  member.OnRegistered(0, response);
+  member.OnHeartbeat(1, absl::FailedPreconditionError("register again"));
+  response.set_node(1);
+  response.set_state_dir("elsewhere");
+  EXPECT_EQ(member.OnRegistered(2, response).kind, Membership::Next::kHeartbeat);
+
+  member.OnHeartbeat(3, absl::FailedPreconditionError("register again"));
+  v1::RegisterResponse other = response;
+  other.mutable_job()->set_name("b");
+  const Membership::Next next = member.OnRegistered(4, other);
+  ASSERT_EQ(next.kind, Membership::Next::kGiveUp);
+  EXPECT_EQ(next.status.code(), absl::StatusCode::kUnavailable);  // A restart cures it.
+  EXPECT_THAT(next.status.message(), HasSubstr("another job (\"b\")"));
+
+  response.set_train_examples(99);
+  EXPECT_EQ(member.OnRegistered(5, response).kind, Membership::Next::kGiveUp);
+}
+
+TEST(Membership, SaysNewsWithASecondHeartbeat) {
+  Membership member(Worker(), 0);
+  EXPECT_EQ(member.OnNews().kind, Membership::Next::kNothing);  // Not registered yet.
+  member.OnRegistered(0, Registered(5));
+  EXPECT_EQ(member.OnNews().kind, Membership::Next::kHeartbeat);
+  EXPECT_EQ(member.OnNews().kind, Membership::Next::kNothing);  // Two are in flight.
+  // The coordinator answers the older one, and there are news that the newer does not have.
+  EXPECT_EQ(member.OnHeartbeat(1, v1::HeartbeatResponse()).kind, Membership::Next::kHeartbeat);
+  EXPECT_EQ(member.OnHeartbeat(2, v1::HeartbeatResponse()).kind, Membership::Next::kNothing);
+  EXPECT_EQ(member.OnHeartbeat(3, v1::HeartbeatResponse()).kind, Membership::Next::kHeartbeat);
+}
+
+TEST(Membership, SaysNewsWhenItTriesAgain) {
+  Membership member(Worker(), 0);
+  member.OnRegistered(0, Registered(5));
+  const Membership::Next wait = member.OnHeartbeat(1, absl::UnavailableError("no route"));
+  EXPECT_EQ(member.OnNews().kind, Membership::Next::kNothing);
+  EXPECT_EQ(member.OnTime(wait.at_ms).kind, Membership::Next::kHeartbeat);
+}
+
+TEST(Membership, OneOfTwoHeartbeatsMayFail) {
+  Membership member(Worker(), 0);
+  member.OnRegistered(0, Registered(5));
+  member.OnNews();
+  EXPECT_EQ(member.OnHeartbeat(1, absl::UnavailableError("no route")).kind,
+            Membership::Next::kNothing);
+  EXPECT_EQ(member.OnHeartbeat(2, News(4, v1::PHASE_TRAINING)).kind, Membership::Next::kHeartbeat);
+  member.OnNews();
+  EXPECT_EQ(member.OnHeartbeat(3, absl::FailedPreconditionError("register again")).kind,
+            Membership::Next::kNothing);  // Not while the other may be answered.
+  EXPECT_EQ(member.OnHeartbeat(4, absl::FailedPreconditionError("register again")).kind,
+            Membership::Next::kRegister);
+}
+
+TEST(Membership, KeepsTheNewestStateInWhateverOrderItComes) {
+  Membership member(Worker(), 0);
+  member.OnRegistered(0, Registered(5));
+  member.OnNews();
+  member.OnHeartbeat(1, News(7, v1::PHASE_TRAINING));
+  member.OnHeartbeat(2, News(6, v1::PHASE_WAITING));
+  EXPECT_EQ(member.state().sequence(), 7u);
+  EXPECT_EQ(member.state().phase(), v1::PHASE_TRAINING);
+}
+
+TEST(Membership, SaysThatItIsRefused) {
+  Membership member(Worker(), 0);
+  EXPECT_EQ(member.OnRegistered(9999, absl::InvalidArgumentError("role: expected")).kind,
+            Membership::Next::kWait);
+  const Membership::Next next = member.OnRegistered(10000, absl::InvalidArgumentError("role: bad"));
+  ASSERT_EQ(next.kind, Membership::Next::kGiveUp);
+  EXPECT_EQ(next.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(next.status.message(), HasSubstr("refused this process's calls for 10 s: role: bad"));
 }
 
 TEST(Membership, RegistersAgainWhenAnotherCallWasRefused) {
