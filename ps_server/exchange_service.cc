@@ -17,6 +17,8 @@ namespace {
 constexpr uint64_t kMaxUnsentAcks = 1024;
 // So many are written even while more pushes come in.
 constexpr uint64_t kMaxGatheredAcks = 256;
+// Pushes of a stream that may wait for the standby before the stream is read on.
+constexpr uint64_t kMaxUnanswered = 64;
 
 }  // namespace
 
@@ -35,8 +37,8 @@ class ExchangeService::Stream {
         done_{this, &Stream::OnDone} {
     context_.AsyncNotifyWhenDone(&done_);
     outstanding_ = 1;
-    service_->service_.RequestExchange(&context_, &rpc_, service->queue_, service->queue_,
-                                       &accepted_);
+    service_->service_->RequestExchange(&context_, &rpc_, service->queue_, service->queue_,
+                                        &accepted_);
   }
 
   uint64_t id() const { return id_; }
@@ -46,6 +48,7 @@ class ExchangeService::Stream {
       pull_waits_ = false;
       Fail(answer.status);
     } else if (answer.pushed.has_value()) {
+      --unanswered_;
       ++acks_.count;
       acks_.duplicates += answer.pushed->duplicate ? 1 : 0;
       acks_.version = answer.pushed->version;
@@ -58,6 +61,11 @@ class ExchangeService::Stream {
 
   // Goes on with whatever can be done now. The stream may be gone afterwards.
   void Pump() {
+    if (pull_.has_value() && unanswered_ == 0 && !finishing_) {
+      ServerActions actions;
+      BeginPull(&actions);
+      Perform(std::move(actions));
+    }
     if (!writing_ && !finishing_ && !service_->loop_->stopping()) {
       if (!failure_.ok()) weights_.reset();
       if (weights_.has_value() || acks_.count >= kMaxGatheredAcks ||
@@ -67,7 +75,7 @@ class ExchangeService::Stream {
         WriteWhenIdle();
       } else if (!failure_.ok()) {
         Finish(failure_);
-      } else if (half_closed_ && !pull_waits_) {
+      } else if (half_closed_ && !pull_waits_ && !pull_.has_value() && unanswered_ == 0) {
         Finish(absl::OkStatus());
       }
     }
@@ -105,8 +113,8 @@ class ExchangeService::Stream {
     service_->Accept();
     if (service_->streams_.size() >= kMaxStreams) {
       Fail(absl::ResourceExhaustedError(absl::StrCat(kMaxStreams, " streams are open already")));
-    } else if (service_->shard_ == nullptr) {
-      Fail(absl::UnavailableError("this server has no shard yet"));
+    } else if (service_->core_ == nullptr) {
+      Fail(absl::UnavailableError("this server has no cluster map yet"));
     }
     service_->streams_[id_] = this;
     Pump();
@@ -129,8 +137,10 @@ class ExchangeService::Stream {
   }
 
   void MaybeRead() {
-    if (reading_ || half_closed_ || pull_waits_ || weights_.has_value() || !failure_.ok() ||
-        finishing_ || cancelled_ || acks_.count >= kMaxUnsentAcks || service_->loop_->stopping()) {
+    const bool busy = pull_waits_ || (pull_.has_value() && !pushing_) || weights_.has_value() ||
+                      acks_.count >= kMaxUnsentAcks || unanswered_ >= kMaxUnanswered;
+    if (reading_ || half_closed_ || busy || !failure_.ok() || finishing_ || cancelled_ ||
+        service_->loop_->stopping()) {
       return;
     }
     reading_ = true;
@@ -144,18 +154,22 @@ class ExchangeService::Stream {
       half_closed_ = true;
       if (pushing_) Fail(absl::InvalidArgumentError("the stream ended inside a payload"));
     } else if (failure_.ok()) {
-      std::vector<ShardAnswer> answers;
-      if (absl::Status status = Take(&answers); !status.ok()) Fail(status);
+      ServerActions actions;
+      if (absl::Status status = Take(&actions); !status.ok()) Fail(status);
       message_.Clear();
-      ++outstanding_;  // Delivering may pump this stream too: it must outlive that.
-      service_->Deliver(answers);
-      --outstanding_;
+      Perform(std::move(actions));
     }
     Pump();
   }
 
+  void Perform(ServerActions actions) {
+    ++outstanding_;  // Delivering may pump this stream too: it must outlive that.
+    service_->perform_(std::move(actions));
+    --outstanding_;
+  }
+
   // Takes one message.
-  absl::Status Take(std::vector<ShardAnswer>* answers) {
+  absl::Status Take(ServerActions* actions) {
     request_.Clear();
     Payload payload;
     absl::Status status = DecodeMessage(message_, &request_, &payload);
@@ -172,12 +186,8 @@ class ExchangeService::Stream {
       status = TakePayload(std::move(payload));
       if (!status.ok()) return status;
     }
-    if (pushing_ && gradient_.bytes() == expected_bytes_) EndPush(answers);
-    if (!pushing_ && pull_.has_value()) {
-      pull_waits_ = true;
-      service_->shard_->Pull(id_, *pull_, answers);
-      pull_.reset();
-    }
+    if (pushing_ && gradient_.bytes() == expected_bytes_) EndPush(actions);
+    BeginPull(actions);
     return absl::OkStatus();
   }
 
@@ -185,12 +195,13 @@ class ExchangeService::Stream {
     pull_.reset();
     if (request_.has_pull()) pull_ = request_.pull();
     if (!request_.has_push()) return absl::OkStatus();
-    absl::StatusOr<size_t> bytes = service_->shard_->CheckPush(request_.push());
+    absl::StatusOr<size_t> bytes = service_->core_->CheckPush(request_.push());
     if (!bytes.ok()) return std::move(bytes).status();
     const size_t limit = std::max(kMaxTransferBytes, kMinTransfers * *bytes);
-    if (service_->transfer_bytes_ + *bytes > limit) {
+    const size_t under_way = service_->transfer_bytes_ + service_->core_->waiting_bytes();
+    if (under_way + *bytes > limit) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("pushes of ", service_->transfer_bytes_, " bytes are under way already"));
+          absl::StrCat("pushes of ", under_way, " bytes are under way already"));
     }
     service_->transfer_bytes_ += *bytes;
     push_ = std::move(*request_.mutable_push());
@@ -215,16 +226,34 @@ class ExchangeService::Stream {
       const void* run = check_->Next(SIZE_MAX, &count);
       if (count == 0) return absl::OkStatus();
       if (!AllFinite(run, count)) {
-        return service_->shard_->NonFiniteError(push_, checked_ + FirstNonFinite(run, count));
+        return service_->core_->NonFiniteError(push_, checked_ + FirstNonFinite(run, count));
       }
       checked_ += count;
     }
   }
 
-  void EndPush(std::vector<ShardAnswer>* answers) {
+  void EndPush(ServerActions* actions) {
     Payload gradient = std::move(gradient_);
     DropPush();
-    service_->shard_->Push(id_, push_, std::move(gradient), answers);
+    ++unanswered_;
+    service_->core_->Push(EventLoop::NowMs(), id_, push_, std::move(gradient), actions);
+  }
+
+  // Once no push before it waits any more, but for those that `actions` answers: answers come in
+  // the order of the operations.
+  void BeginPull(ServerActions* actions) {
+    if (pushing_ || !pull_.has_value() || !failure_.ok()) return;
+    uint64_t waiting = unanswered_;
+    for (const ServerAction& action : *actions) {
+      const auto* answer = std::get_if<ShardAnswer>(&action);
+      if (answer == nullptr || answer->call != id_) continue;
+      if (!answer->status.ok()) return;
+      --waiting;
+    }
+    if (waiting > 0) return;
+    pull_waits_ = true;
+    service_->core_->Pull(EventLoop::NowMs(), id_, *pull_, actions);
+    pull_.reset();
   }
 
   // No push is under way any more.
@@ -285,8 +314,9 @@ class ExchangeService::Stream {
     finishing_ = true;
     DropPush();
     weights_.reset();
-    if (pull_waits_ && service_->shard_ != nullptr) service_->shard_->Cancel(id_);
+    if (pull_waits_) service_->core_->Cancel(id_);
     pull_waits_ = false;
+    pull_.reset();
   }
 
   void MaybeDelete() {
@@ -314,7 +344,8 @@ class ExchangeService::Stream {
   Payload gradient_;
   std::optional<FloatCursor> check_;
   size_t checked_ = 0;
-  std::optional<v1::Pull> pull_;  // To act when the push is complete.
+  uint64_t unanswered_ = 0;       // Pushes that are complete.
+  std::optional<v1::Pull> pull_;  // To act when they are answered.
   bool pull_waits_ = false;
 
   Acks acks_;  // Not yet written.
@@ -324,39 +355,30 @@ class ExchangeService::Stream {
 
 ExchangeService::~ExchangeService() = default;
 
-void ExchangeService::Start(EventLoop* loop, grpc::ServerCompletionQueue* queue) {
+void ExchangeService::Start(ParameterServerService* service, EventLoop* loop,
+                            grpc::ServerCompletionQueue* queue, Perform perform) {
+  service_ = service;
   loop_ = loop;
   queue_ = queue;
+  perform_ = std::move(perform);
   inspect_ = std::make_unique<UnaryMethod<v1::InspectRequest, v1::InspectResponse>>(
       loop, &next_call_,
       [this](grpc::ServerContext* context, v1::InspectRequest* request,
-             grpc::ServerAsyncResponseWriter<v1::InspectResponse>* writer,
-             void* tag) { service_.RequestInspect(context, request, writer, queue_, queue_, tag); },
-      [this](uint64_t call, const v1::InspectRequest& request) { Inspect(call, request); },
+             grpc::ServerAsyncResponseWriter<v1::InspectResponse>* writer, void* tag) {
+        service_->RequestInspect(context, request, writer, queue_, queue_, tag);
+      },
+      [this](uint64_t call, const v1::InspectRequest& request) {
+        absl::StatusOr<v1::InspectResponse> held =
+            absl::UnavailableError("this server has no cluster map yet");
+        if (core_ != nullptr) held = core_->Inspect(request);
+        inspect_->Answer(call, held.status(), held.ok() ? *held : v1::InspectResponse());
+      },
       nullptr);
   inspect_->Start();
   Accept();
 }
 
 void ExchangeService::Accept() { new Stream(this); }
-
-void ExchangeService::SetShard(Shard* shard) {
-  shard_ = shard;
-  std::vector<Stream*> open;
-  for (const auto& [id, stream] : streams_) open.push_back(stream);
-  for (Stream* stream : open) {
-    stream->Fail(absl::FailedPreconditionError("the cluster map has changed"));
-    stream->Pump();
-  }
-}
-
-void ExchangeService::Inspect(uint64_t call, const v1::InspectRequest& request) {
-  if (shard_ == nullptr) {
-    inspect_->Answer(call, absl::UnavailableError("this server has no shard yet"), {});
-    return;
-  }
-  inspect_->Answer(call, absl::OkStatus(), shard_->Inspect(request.chunk_hashes()));
-}
 
 void ExchangeService::Deliver(const std::vector<ShardAnswer>& answers) {
   // First all of them, then the writing: what one stream gets goes out in one message.

@@ -1,4 +1,4 @@
-// ps_server: holds a shard of the parameters of a training cluster.
+// ps_server: holds shards of the parameters of a training cluster.
 #include <string>
 
 #include "absl/status/status.h"
@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
   flags.Add("listen", &options.listen, "address to open, HOST:PORT; port 0 picks a free one");
   flags.Add("advertise", &options.advertise,
             "address that others are told, HOST:PORT; empty: the one it listens on");
+  flags.Add("state_dir", &options.state_dir,
+            "folder of the job's state, the coordinator's own; empty: where the coordinator says");
   flags.Add("coordinator_timeout", &options.coordinator_timeout_s,
             "seconds without an answer of the coordinator before giving up");
   static tandem::PsServerProcess* process = nullptr;  // Signals may come to the last.

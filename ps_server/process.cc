@@ -1,6 +1,7 @@
 #include "ps_server/process.h"
 
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/tensor/cpu_isa.h"
 
 namespace tandem {
@@ -24,8 +26,10 @@ PsServerProcess::~PsServerProcess() = default;
 
 absl::Status PsServerProcess::Start() {
   TANDEM_RETURN_IF_ERROR(BestCpuIsa().status());  // The optimizers are compiled for AVX2.
-  TANDEM_RETURN_IF_ERROR(server_.Start(options_.listen, {service_.service()}));
-  service_.Start(server_.loop(), server_.queue());
+  TANDEM_RETURN_IF_ERROR(server_.Start(options_.listen, {&service_}));
+  const auto perform = [this](ServerActions actions) { Perform(std::move(actions)); };
+  exchange_.Start(&service_, server_.loop(), server_.queue(), perform);
+  replicate_.Start(&service_, server_.loop(), server_.queue(), perform);
 
   Membership::Options membership;
   membership.registration.set_role(v1::ROLE_SERVER);
@@ -42,12 +46,18 @@ absl::Status PsServerProcess::Start() {
       member_->SayLast(std::string(status.message()), [this] { End(kExitFailed); });
     }
   };
-  callbacks.on_state = [this] { OnState(); };
+  callbacks.on_state = [this] {
+    const v1::ClusterState& state = member_->membership().state();
+    if (state.phase() == v1::PHASE_ENDED) {
+      End(state.failure().empty() ? kExitOk : kExitFailed);
+      return;
+    }
+    Do([&state](int64_t now, ServerActions* actions, ServerLoop* core) {
+      core->OnState(now, state, actions);
+    });
+  };
   callbacks.fill_heartbeat = [this](v1::HeartbeatRequest* request) {
-    if (shard_ == nullptr) return;
-    const bool report = member_->membership().state().phase() == v1::PHASE_REPORTING;
-    request->mutable_server()->set_map_epoch(shard_->map_epoch());
-    *request->mutable_server()->add_shards() = shard_->Status(report);
+    if (core_ != nullptr) *request->mutable_server() = core_->Status();
   };
   callbacks.on_give_up = [this](const absl::Status& status) {
     Log(status.message());
@@ -61,6 +71,7 @@ absl::Status PsServerProcess::Start() {
 int PsServerProcess::Run() {
   member_->Start();
   server_.Run(kShutdownGraceMs);
+  disk_.reset();
   return exit_status_;
 }
 
@@ -71,49 +82,113 @@ void PsServerProcess::Terminate() {
 // What the job means to a shard; the same job again changes nothing.
 absl::Status PsServerProcess::Prepare() {
   const v1::RegisterResponse& response = member_->membership().job();
-  if (job_ != nullptr) return absl::OkStatus();
+  if (core_ != nullptr) return absl::OkStatus();
   std::vector<uint64_t> shape(response.example_shape().begin(), response.example_shape().end());
   TANDEM_ASSIGN_OR_RETURN(auto model, Model::Create(response.job(), shape));
   const v1::Training& training = response.job().training();
   TANDEM_ASSIGN_OR_RETURN(
       auto optimizer, CreateOptimizer(response.job().optimizer(),
                                       training.consistency().has_sync() ? 1 : training.replicas()));
-  job_ = std::make_shared<const ShardJob>(
+  auto job = std::make_shared<const ShardJob>(
       ShardJob{response.job(), std::move(model), std::move(optimizer),
                BatchPlan(response.job().training(), response.job().dataset().shuffle(),
                          response.job().seed(), response.train_examples())});
+  const bool checkpoints = !response.state_dir().empty();
+  state_dir_ = options_.state_dir.empty() ? response.state_dir() : options_.state_dir;
+  core_ =
+      std::make_unique<ServerLoop>(incarnation_, std::move(job), checkpoints, Hash64(incarnation_));
+  disk_ = std::make_unique<Background>(server_.loop());
+  standbys_ = std::make_unique<ReplicateClient>(
+      server_.loop(),
+      ReplicateClient::Callbacks{[this](uint64_t link, uint64_t acknowledged) {
+                                   Do([&](int64_t now, ServerActions* actions, ServerLoop* core) {
+                                     core->OnLinkAck(now, link, acknowledged, actions);
+                                   });
+                                 },
+                                 [this](uint64_t link, const absl::Status& status) {
+                                   Do([&](int64_t now, ServerActions* actions, ServerLoop* core) {
+                                     core->OnLinkBroken(now, link, status, actions);
+                                   });
+                                 }});
+  exchange_.SetCore(core_.get());
+  replicate_.SetCore(core_.get());
   return absl::OkStatus();
 }
 
-void PsServerProcess::OnState() {
-  const v1::ClusterState& state = member_->membership().state();
-  if (state.phase() == v1::PHASE_ENDED) {
-    End(state.failure().empty() ? kExitOk : kExitFailed);
-    return;
-  }
-  if (job_ == nullptr || (shard_ != nullptr && shard_->map_epoch() == state.map().epoch())) return;
-  for (int k = 0; k < state.map().shards_size(); ++k) {
-    if (state.map().shards(k).primary().incarnation() == incarnation_) {
-      Install(state.map(), k);
-      return;
-    }
-  }
-  service_.SetShard(nullptr);
-  shard_.reset();
-  server_.SetServing(false);
+template <typename Event>
+void PsServerProcess::Do(const Event& event) {
+  if (core_ == nullptr) return;
+  ServerActions actions;
+  event(EventLoop::NowMs(), &actions, core_.get());
+  Perform(std::move(actions));
 }
 
-void PsServerProcess::Install(const v1::ClusterMap& map, int number) {
-  service_.SetShard(nullptr);
-  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(job_, map, number);
-  if (!shard.ok()) {
-    Log(shard.status().message());
-    member_->SayLast(std::string(shard.status().message()), [this] { End(kExitFailed); });
-    return;
+void PsServerProcess::Perform(ServerActions actions) {
+  std::vector<ShardAnswer> answers;
+  for (ServerAction& action : actions) {
+    if (auto* answer = std::get_if<ShardAnswer>(&action)) {
+      answers.push_back(std::move(*answer));
+    } else if (auto* send = std::get_if<SendPush>(&action)) {
+      standbys_->Send(std::move(*send));
+    } else if (auto* ack = std::get_if<AckReplica>(&action)) {
+      replicate_.Acknowledge(*ack);
+    } else if (auto* open = std::get_if<OpenLink>(&action)) {
+      standbys_->Open(std::move(*open));
+    } else if (auto* close = std::get_if<CloseLink>(&action)) {
+      standbys_->Close(*close);
+    } else if (auto* end = std::get_if<EndReplica>(&action)) {
+      replicate_.End(*end);
+    } else if (auto* load = std::get_if<LoadShard>(&action)) {
+      Perform(std::move(*load));
+    } else if (auto* save = std::get_if<SaveShard>(&action)) {
+      Perform(std::move(*save));
+    } else if (auto* wake = std::get_if<WakeServerAt>(&action)) {
+      server_.loop()->At(wake->at_ms, [this] {
+        Do([](int64_t now, ServerActions* then, ServerLoop* core) { core->OnTime(now, then); });
+      });
+    } else if (std::holds_alternative<SayNews>(action)) {
+      member_->SayNews();
+    } else {
+      Perform(std::get<FailServer>(action));
+    }
   }
-  shard_ = *std::move(shard);
-  service_.SetShard(shard_.get());
-  server_.SetServing(true);
+  if (!answers.empty()) exchange_.Deliver(answers);
+  server_.SetServing(core_->serving());
+}
+
+void PsServerProcess::Perform(LoadShard load) {
+  disk_->Run([this, load = std::move(load)]() -> std::function<void()> {
+    auto tensors = std::make_shared<absl::StatusOr<ShardTensors>>(
+        ReadShard(RealFileSystem(), state_dir_, load.checkpoint, load.blocks));
+    return [this, tensors, load = load.load] {
+      if (!tensors->ok()) Log(tensors->status().message());
+      Do([&](int64_t now, ServerActions* actions, ServerLoop* core) {
+        core->OnLoaded(now, load, std::move(*tensors), actions);
+      });
+    };
+  });
+}
+
+void PsServerProcess::Perform(SaveShard save) {
+  disk_->Run([this, save = std::make_shared<SaveShard>(
+                        std::move(save))]() mutable -> std::function<void()> {
+    const absl::StatusOr<v1::SavedShard> saved = WriteShard(
+        RealFileSystem(), state_dir_, save->aside, save->shard, save->shards, save->tensors);
+    // The tensors are let go of on the loop's thread, which writes to their memory again.
+    return [this, saved, save = std::move(save)]() mutable {
+      const uint64_t number = save->save;
+      save.reset();
+      if (!saved.ok()) Log(absl::StrCat("checkpoint: ", std::string(saved.status().message())));
+      Do([&](int64_t now, ServerActions* actions, ServerLoop* core) {
+        core->OnSaved(now, number, saved, actions);
+      });
+    };
+  });
+}
+
+void PsServerProcess::Perform(const FailServer& fail) {
+  Log(fail.status.message());
+  member_->SayLast(std::string(fail.status.message()), [this] { End(kExitFailed); });
 }
 
 void PsServerProcess::End(int exit_status) {

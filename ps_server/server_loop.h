@@ -5,17 +5,15 @@
 #define TANDEM_PS_SERVER_SERVER_LOOP_H_
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/checkpoint.h"
-#include "common/rpc/backoff.h"
+#include "common/checkpoint/shard_tensors.h"
+#include "ps_server/holding.h"
 #include "ps_server/shard.h"
 
 namespace tandem {
@@ -27,7 +25,7 @@ struct LoadShard {
   std::vector<v1::Block> blocks;
 };
 
-// Write a part of a checkpoint (WriteShard) and report to OnSaved. One at a time.
+// Write a part of a checkpoint (WriteShard) and report to OnSaved. One at a time of each shard.
 struct SaveShard {
   uint64_t save = 0;
   std::string aside;  // The folder.
@@ -85,7 +83,7 @@ using ServerActions = std::vector<ServerAction>;
 // Not thread-safe.
 class ServerLoop {
  public:
-  // `incarnation` of this process. `job` as registered; `state_dir` empty: no checkpoints.
+  // `incarnation` of this process. `job` as registered. `checkpoints`: there is a place for them.
   ServerLoop(std::string incarnation, std::shared_ptr<const ShardJob> job, bool checkpoints,
              uint64_t jitter_seed);
 
@@ -126,8 +124,47 @@ class ServerLoop {
   // NOT_FOUND when this server does not hold the shard.
   absl::StatusOr<v1::InspectResponse> Inspect(const v1::InspectRequest& request) const;
 
-  // Every shard that it has been given is there: health checks are answered with yes.
+  // It has been given shards, and all their content is there: health checks are answered with yes.
   bool serving() const;
+  // Of gradients that wait for a standby.
+  size_t waiting_bytes() const { return waiting_bytes_; }
+
+ private:
+  // The content of a shard that this server is the primary of.
+  absl::StatusOr<Shard*> FindPrimary(uint32_t shard, uint64_t map_epoch) const;
+  // The holding that a call of Replicate feeds; null when there is none.
+  Holding* FindReplica(uint64_t call);
+  const Holding* FindReplica(uint64_t call) const;
+  const v1::Holder& StandbyOf(uint32_t shard) const;
+
+  // Taking in a map.
+  void TakeRole(uint32_t shard, const v1::Holder& holder, bool standby,
+                std::map<uint32_t, Holding>* before, ServerActions* actions);
+  void Keep(uint32_t shard, Holding holding, bool standby, ServerActions* actions);
+  // Ends everything that is under way for it.
+  void Release(Holding* holding, ServerActions* actions);
+  // Does whatever is due, for all shards or for one.
+  void Work(int64_t now_ms, ServerActions* actions);
+  void Work(int64_t now_ms, uint32_t shard, Holding* holding, ServerActions* actions);
+  void MakeContent(int64_t now_ms, uint32_t shard, Holding* holding, ServerActions* actions);
+  void SaveCut(uint32_t shard, Holding* holding, ServerActions* actions);
+
+  // A primary and its standby.
+  void OpenStandby(int64_t now_ms, uint32_t shard, Holding* holding, ServerActions* actions);
+  void CloseStandby(int64_t now_ms, Holding* holding, ServerActions* actions);
+  void ApplyFirstWaiting(uint32_t shard, Holding* holding, ServerActions* actions);
+  void Apply(uint32_t shard, Holding* holding, uint64_t call, const v1::Push& push,
+             Payload gradient, ServerActions* actions);
+
+  std::string incarnation_;
+  std::shared_ptr<const ShardJob> job_;
+  bool checkpoints_;
+  uint64_t jitter_seed_;
+  v1::ClusterMap map_;
+  v1::Phase phase_ = v1::PHASE_UNSPECIFIED;
+  std::map<uint32_t, Holding> holdings_;  // By shard.
+  uint64_t next_id_ = 1;                  // Of loads, saves and links.
+  size_t waiting_bytes_ = 0;
 };
 
 }  // namespace tandem

@@ -140,7 +140,10 @@ Peer StartServer(size_t bytes, uint32_t replicas) {
   const v1::JobSpec spec = WireJob(replicas);
   v1::ClusterMap map;
   map.set_epoch(1);
+  map.set_began(1);
   v1::Block* block = map.add_shards()->add_blocks();
+  map.mutable_shards(0)->mutable_primary()->set_incarnation("me");
+  map.mutable_shards(0)->mutable_primary()->set_since(1);
   block->set_variable("dense/kernel");
   block->set_end(inputs);
 
@@ -154,13 +157,22 @@ Peer StartServer(size_t bytes, uint32_t replicas) {
     auto job =
         std::make_shared<const ShardJob>(ShardJob{spec, *std::move(model), *std::move(optimizer),
                                                   BatchPlan(spec.training(), false, 0, replicas)});
-    auto shard = Shard::Create(job, map, 0);
-    if (!shard.ok()) Die(std::string(shard.status().message()));
+    ServerLoop core("me", job, false, 0);
+    v1::ClusterState state;
+    *state.mutable_map() = map;
+    ServerActions actions;
+    core.OnState(0, state, &actions);
+    if (!core.serving()) Die("the shard cannot be made");
     Server server;
+    ParameterServerService grpc_service;
     ExchangeService service;
-    if (!server.Start("127.0.0.1:0", {service.service()}).ok()) Die("cannot serve");
-    service.Start(server.loop(), server.queue());
-    service.SetShard(shard->get());
+    if (!server.Start("127.0.0.1:0", {&grpc_service}).ok()) Die("cannot serve");
+    service.Start(&grpc_service, server.loop(), server.queue(), [&service](ServerActions todo) {
+      std::vector<ShardAnswer> answers;
+      for (ServerAction& action : todo) answers.push_back(std::get<ShardAnswer>(std::move(action)));
+      service.Deliver(answers);
+    });
+    service.SetCore(&core);
     server.SetServing(true);
     const std::string line = server.address() + "\n";
     if (write(fds[1], line.data(), line.size()) < 0) Die("pipe broke");

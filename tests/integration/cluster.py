@@ -126,6 +126,7 @@ class Cluster:
     def __init__(self, test, job, servers=1, start=True, port=None, **flags):
         """`flags` are the coordinator's; set= may be a list."""
         self.test = test
+        self.shards = servers
         self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         self.processes = []
         self.summary_file = os.path.join(self.folder, "summary.json")
@@ -168,14 +169,15 @@ class Cluster:
         return "".join(process.said() for process in self.processes)
 
     def wait_for_step(self, server, step, past=0):
-        """Waits until `server` has applied more than `past` and at least `step` updates. The count."""
+        """Waits until `server` has applied more than `past` and at least `step` updates to a shard. The count."""
         import protos  # Not every test needs the wire.
 
         def look():
             if not self.coordinator.runs():
                 raise AssertionError(f"the job ended before step {step}\n{self.said()}")
-            held = protos.inspect(server.address())
-            return held is not None and held.version >= max(step, past + 1) and held.version
+            held = protos.holdings(server.address(), self.shards)
+            version = max((one.version for one in held.values()), default=0)
+            return version >= max(step, past + 1) and version
         return wait_until(look, lambda: f"step {step} is not reached\n{self.said()}")
 
     def finish(self, status=0):

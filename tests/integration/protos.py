@@ -36,14 +36,21 @@ def call(channel, method, request, response_type):
     return stub(request, timeout=CALL_TIMEOUT_S)
 
 
-def inspect(address, chunk_hashes=False):
-    """What the server at `address` holds; None when it has no shard."""
+def inspect(address, chunk_hashes=False, shard=0):
+    """What the server at `address` holds of a shard; None when it does not hold it."""
     with connect(address) as channel:
         try:
             return call(channel, "tandem.v1.ParameterServer/Inspect",
-                        parameter_server_pb2.InspectRequest(chunk_hashes=chunk_hashes),
+                        parameter_server_pb2.InspectRequest(chunk_hashes=chunk_hashes,
+                                                            shard=shard),
                         parameter_server_pb2.InspectResponse)
         except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.UNAVAILABLE:
+            if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.NOT_FOUND):
                 raise
             return None
+
+
+def holdings(address, shards):
+    """What the server at `address` holds, by shard, of a map of so many."""
+    found = {shard: inspect(address, shard=shard) for shard in range(shards)}
+    return {shard: held for shard, held in found.items() if held is not None}
