@@ -21,12 +21,15 @@ constexpr uint64_t kWindowSteps = 1 << 14, kWindowMicroBatches = 1 << 22;
 constexpr double kReplanRatio = 1.3;
 // Measurements come over the wire: beyond these they say nothing.
 constexpr double kMinSpeed = 1e-6, kMaxSpeed = 1e9;
+// A step is late when it stands for so long, and for so many times what it should take.
+constexpr int64_t kMinLateMs = 500;
+constexpr double kLateRatio = 4;
 
 }  // namespace
 
 void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request,
                   Replies* replies) {
-  now_ms_ = now_ms;
+  Touch(now_ms);
   Member* worker = Find(request.node(), request.incarnation());
   if (worker == nullptr || worker->role != v1::ROLE_WORKER) {
     replies->push_back({call, absl::FailedPreconditionError("not registered; register again"),
@@ -60,7 +63,7 @@ void Job::OnLease(int64_t now_ms, uint64_t call, const v1::LeaseRequest& request
 }
 
 void Job::TakeReport(const v1::FinishedWork& work) {
-  if (shard_nodes_.empty() || work.map_epoch() != state_.map().epoch()) return;
+  if (!leases_ready_ || work.map_epoch() != state_.map().epoch()) return;
   if (!work.evaluation()) {
     const Node node{work.level(), work.index()};
     if (!IsNode(node, plan_.replicas())) return;
@@ -100,14 +103,14 @@ void Job::Replan() {
   for (size_t w = 0; w < nodes.size(); ++w) ranges_[nodes[w]] = ranges[w];
 }
 
-uint64_t Job::StepLimit() const {
+uint64_t Job::window() const {
   const v1::Consistency& consistency = spec_.training().consistency();
-  uint64_t window = std::min(kWindowSteps, kWindowMicroBatches / plan_.replicas() + 1);
-  if (consistency.has_bounded()) {
-    window = std::min(window, consistency.bounded().staleness() + uint64_t{1});
-  }
-  return std::min(training_.base() + window, segment_end_);
+  const uint64_t window = std::min(kWindowSteps, kWindowMicroBatches / plan_.replicas() + 1);
+  if (!consistency.has_bounded()) return window;
+  return std::min(window, consistency.bounded().staleness() + uint64_t{1});
 }
+
+uint64_t Job::StepLimit() const { return std::min(training_.base() + window(), segment_end_); }
 
 uint64_t Job::Budget(uint64_t node, const Member& worker, uint32_t range) const {
   const auto wanted = static_cast<uint64_t>(worker.speed * kLeaseSeconds);
@@ -123,7 +126,7 @@ bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
     return true;
   }
   // Its sender will forget this call when it learns of the new map.
-  if (worker->map_epoch != state_.map().epoch()) return false;
+  if (!leases_ready_ || worker->map_epoch != state_.map().epoch()) return false;
   if (worker->unreceived.work_size() > 0) {
     *response = worker->unreceived;
     return true;
@@ -132,44 +135,120 @@ bool Job::Grant(uint64_t node, Member* worker, v1::LeaseResponse* response) {
   if (response->work_size() == 0) return false;
   response->set_grant(++last_grant_);
   worker->unreceived = *response;
-  if (first_lease_ms_ < 0) first_lease_ms_ = now_ms_;
+  if (first_lease_ms_ < 0) {
+    first_lease_ms_ = now_ms_;
+    summary_.resumed_at = training_.base();
+  }
   return true;
 }
 
 void Job::AddWork(uint64_t node, const Member& worker, v1::LeaseResponse* response) {
   const uint64_t workers = std::max<size_t>(Live(v1::ROLE_WORKER).size(), 1);
   if (phase() == v1::PHASE_EVALUATING) {
-    const uint64_t step = evaluating_.base();
+    const uint64_t step_end = evaluating_.base() + 1;
     // What it holds counts: the call after this one comes at once, and may not take the others'
     // share.
-    const uint64_t share = evaluating_.free_below(step + 1) / (2 * workers) + 1;
+    const uint64_t share = evaluating_.free_below(step_end) / (2 * workers) + 1;
     const uint64_t most = share - std::min(share, evaluating_.held(node));
-    for (const LeaseTable::Lease& lease : evaluating_.TakeFirst(node, most, step + 1)) {
-      for (uint32_t chunk = lease.begin; chunk < lease.end; ++chunk) {
-        v1::Work* work = response->add_work();
-        work->set_map_epoch(state_.map().epoch());
-        work->set_evaluation(true);
-        work->set_step_begin(step);
-        work->set_step_end(step + 1);
-        work->set_index(chunk);
-      }
-    }
-  } else if (phase() == v1::PHASE_TRAINING && synchronous()) {
+    std::vector<LeaseTable::Lease> leases = evaluating_.TakeFirst(node, most, step_end);
+    if (leases.empty()) leases = TakeLate(node, 1);
+    AddEvaluationWork(leases, response);
+    return;
+  }
+  if (phase() != v1::PHASE_TRAINING) return;
+  std::vector<LeaseTable::Lease> leases;
+  uint64_t most_late = 1;
+  if (synchronous()) {
     const ReplicaRange range = ranges_[node];
-    AddTrainingWork(training_.Take(node, range.begin, range.end, Budget(node, worker, range.size()),
-                                   StepLimit()),
-                    response);
-  } else if (phase() == v1::PHASE_TRAINING) {
+    leases = training_.Take(node, range.begin, range.end, Budget(node, worker, range.size()),
+                            StepLimit());
+    most_late = std::max<uint64_t>(range.size(), 1);
+  } else {
     // Few steps may be open: leave the others their share of what is free or held.
     uint64_t open = training_.free_below(StepLimit());
     for (const auto& [other, member] : members_) open += training_.held(other);
-    const uint64_t share = (open - 1) / workers + 1;
+    const uint64_t share = open == 0 ? 0 : (open - 1) / workers + 1;
     const uint64_t most = share - std::min(share, training_.held(node));
-    AddTrainingWork(training_.TakeFirst(
-                        node, std::min(most, Budget(node, worker, plan_.replicas())), StepLimit()),
-                    response);
+    leases = training_.TakeFirst(node, std::min(most, Budget(node, worker, plan_.replicas())),
+                                 StepLimit());
+  }
+  if (leases.empty()) leases = TakeLate(node, most_late);
+  AddTrainingWork(leases, response);
+}
+
+void Job::AddEvaluationWork(const std::vector<LeaseTable::Lease>& chunks,
+                            v1::LeaseResponse* response) {
+  for (const LeaseTable::Lease& lease : chunks) {
+    for (uint32_t chunk = lease.begin; chunk < lease.end; ++chunk) {
+      v1::Work* work = response->add_work();
+      work->set_map_epoch(state_.map().epoch());
+      work->set_evaluation(true);
+      work->set_step_begin(lease.step);
+      work->set_step_end(lease.step + 1);
+      work->set_index(chunk);
+    }
   }
 }
+
+// ---- Backups ----
+
+LeaseTable* Job::open_table() {
+  return phase() == v1::PHASE_EVALUATING ? &evaluating_ : &training_;
+}
+
+void Job::NoteBase() {
+  const uint64_t base = open_table()->base();
+  const bool same_phase = base_phase_ == phase();
+  if (leases_ready_ && same_phase && base == base_) return;
+  if (leases_ready_ && same_phase && base > base_) {
+    const double ms =
+        static_cast<double>(now_ms_ - base_since_ms_) / static_cast<double>(base - base_);
+    // One step that was late must not make the next ones seem in time.
+    step_ms_ = step_ms_ == 0 ? ms : 0.9 * step_ms_ + 0.1 * std::min(ms, 2 * step_ms_ + 10);
+  }
+  base_phase_ = phase();
+  base_ = base;
+  base_since_ms_ = now_ms_;
+}
+
+int64_t Job::LateMs() const {
+  const bool evaluating = phase() == v1::PHASE_EVALUATING;
+  if (!leases_ready_ || (!evaluating && phase() != v1::PHASE_TRAINING)) return INT64_MAX;
+  const int64_t soonest = base_since_ms_ + kMinLateMs;
+  if (now_ms_ < soonest) return soonest;
+  const auto holders = (evaluating ? evaluating_ : training_).late_holders();
+  const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    return entry.second.lease.call != 0 && holders.count(entry.first) == 0;
+  });
+  if (holders.empty() || !anyone) return INT64_MAX;
+  // A chunk of the evaluation and a micro-batch differ in their examples.
+  const double size = !evaluating ? 1.0
+                                  : static_cast<double>(spec_.evaluation().batch_size()) *
+                                        plan_.replicas() / spec_.training().global_batch_size();
+  double seconds = 0;
+  for (const auto& [node, held] : holders) {
+    const auto holder = members_.find(node);
+    if (holder == members_.end()) continue;
+    const double speed = holder->second.speed;
+    seconds = std::max(seconds, speed == 0 ? static_cast<double>(options_.lease_timeout_ms) / 1000
+                                           : kLateRatio * static_cast<double>(held) * size / speed);
+  }
+  const double ms = std::clamp(std::max(seconds * 1000, kLateRatio * step_ms_),
+                               static_cast<double>(kMinLateMs), 1e9);
+  return base_since_ms_ + static_cast<int64_t>(ms);
+}
+
+std::vector<LeaseTable::Lease> Job::TakeLate(uint64_t node, uint64_t most) {
+  if (now_ms_ < LateMs()) return {};
+  LeaseTable* table = open_table();
+  if (table->late_holders().count(node) > 0) return {};  // It is late itself.
+  std::vector<LeaseTable::Lease> leases = table->TakeLate(node, most);
+  for (const LeaseTable::Lease& lease : leases) summary_.backups += lease.end - lease.begin;
+  if (!leases.empty()) base_since_ms_ = now_ms_;
+  return leases;
+}
+
+// ---- Answers ----
 
 // Runs of steps with the same nodes become one entry for each node.
 void Job::AddTrainingWork(const std::vector<LeaseTable::Lease>& leases,

@@ -66,6 +66,43 @@ std::vector<LeaseTable::Lease> LeaseTable::TakeUrgent(uint64_t worker, uint32_t 
   return leases;
 }
 
+std::map<uint64_t, uint64_t> LeaseTable::late_holders() const {
+  std::map<uint64_t, uint64_t> holders;
+  if (steps_.empty() || steps_.front().free > 0) return holders;
+  for (uint64_t owner : steps_.front().owner) {
+    if (owner != kDone) ++holders[owner];
+  }
+  return holders;
+}
+
+std::vector<LeaseTable::Lease> LeaseTable::TakeLate(uint64_t worker, uint64_t most) {
+  std::vector<Lease> leases;
+  if (steps_.empty()) return leases;
+  std::vector<uint64_t>& owners = steps_.front().owner;
+  uint64_t given = 0;
+  for (uint32_t r = 0; r < width_ && given < most; ++r) {
+    if (owners[r] == kFree || owners[r] == kDone || owners[r] == worker) continue;
+    --holders_[owners[r]].held;
+    owners[r] = worker;
+    ++given;
+    if (!leases.empty() && leases.back().end == r) {
+      ++leases.back().end;
+    } else {
+      leases.push_back({base_, r, r + 1});
+    }
+  }
+  Holder& holder = holders_[worker];
+  holder.held += given;
+  if (given > 0) holder.frontier = std::max(holder.frontier, base_ + 1);
+  return leases;
+}
+
+void LeaseTable::MarkDone(uint64_t step, uint32_t begin, uint32_t end) {
+  if (step < base_ || step >= end_) return;
+  At(step);
+  Finish(step, begin, end);
+}
+
 void LeaseTable::Finish(uint64_t step, uint32_t begin, uint32_t end) {
   if (step < base_ || step >= end_ || step - base_ >= steps_.size()) return;
   Step& row = steps_[step - base_];
@@ -84,6 +121,10 @@ void LeaseTable::Finish(uint64_t step, uint32_t begin, uint32_t end) {
     steps_.pop_front();
     ++base_;
   }
+}
+
+void LeaseTable::ReleaseAll() {
+  while (!holders_.empty()) Release(holders_.begin()->first);
 }
 
 uint64_t LeaseTable::Release(uint64_t worker) {

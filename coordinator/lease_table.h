@@ -41,11 +41,22 @@ class LeaseTable {
   // Leases to `worker` the first `most` free micro-batches of the steps below `step_limit`.
   std::vector<Lease> TakeFirst(uint64_t worker, uint64_t most, uint64_t step_limit);
 
-  // Marks [begin, end) of `step` done, whoever did it. Done already, or out of range: no effect.
+  // Leases to `worker` up to `most` micro-batches of step base() that others hold: those are theirs
+  // no more, but may still finish them.
+  std::vector<Lease> TakeLate(uint64_t worker, uint64_t most);
+  // Who holds how many micro-batches of step base(). Empty while some are free: they come first.
+  std::map<uint64_t, uint64_t> late_holders() const;
+
+  // Marks [begin, end) of `step` done, whoever did it. Done already, out of range, or of a step
+  // past the last one leased: no effect.
   void Finish(uint64_t step, uint32_t begin, uint32_t end);
+  // The same, of any step: for a table that is made from what others know.
+  void MarkDone(uint64_t step, uint32_t begin, uint32_t end);
 
   // Frees what `worker` holds; how many micro-batches that were.
   uint64_t Release(uint64_t worker);
+  // Frees what anybody holds.
+  void ReleaseAll();
 
  private:
   static constexpr uint64_t kFree = 0, kDone = UINT64_MAX;  // Workers are numbered from 1.

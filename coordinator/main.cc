@@ -1,7 +1,9 @@
 // coordinator: runs one training job on a cluster.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "common/base/flags.h"
@@ -19,7 +21,7 @@ struct Flags {
   tandem::CoordinatorOptions options;
 };
 
-absl::StatusOr<std::unique_ptr<tandem::Job>> Prepare(Flags* flags) {
+absl::StatusOr<tandem::PreparedJob> Prepare(Flags* flags) {
   if (flags->job.empty()) {
     return absl::InvalidArgumentError("--job: is required, a job file in text form");
   }
@@ -35,7 +37,14 @@ absl::StatusOr<std::unique_ptr<tandem::Job>> Prepare(Flags* flags) {
   job.hold_ms = std::min<int64_t>(job.hold_ms, job.lease_timeout_ms / 4);
   job.disconnect_grace_ms = std::min<int64_t>(job.disconnect_grace_ms, job.lease_timeout_ms);
   TANDEM_ASSIGN_OR_RETURN(tandem::v1::JobSpec spec, tandem::ReadJobFile(flags->job, flags->set));
-  return tandem::PrepareJob(std::move(spec), job);
+  std::string& state_dir = flags->options.state_dir;
+  if (!state_dir.empty()) {
+    // Servers are told of it, and may have been started elsewhere.
+    std::error_code error;
+    state_dir = std::filesystem::absolute(state_dir, error).lexically_normal().string();
+    if (error) return absl::InvalidArgumentError("--state_dir: " + error.message());
+  }
+  return tandem::PrepareJob(std::move(spec), flags->options);
 }
 
 }  // namespace
@@ -53,22 +62,26 @@ int main(int argc, char** argv) {
           "shards; the job starts when as many servers are there");
   set.Add("min_workers", &flags.options.job.min_workers, "workers to wait for before the start");
   set.Add("summary", &flags.options.summary, "file to write the summary to, as JSON");
+  set.Add(
+      "state_dir", &flags.options.state_dir,
+      "folder for the journal and checkpoints, seen from every server under the same path; a job "
+      "that was begun there goes on");
   set.Add("lease_timeout_ms", &flags.lease_timeout_ms,
           "milliseconds without a word after which a server or worker is taken for lost");
   static tandem::CoordinatorProcess* process = nullptr;  // Signals may come to the last.
-  return tandem::RunProgram(
-      argc, argv,
-      {.name = "coordinator",
-       .flags = &set,
-       .start =
-           [&flags] {
-             absl::StatusOr<std::unique_ptr<tandem::Job>> job = Prepare(&flags);
-             if (!job.ok()) return job.status();
-             process = new tandem::CoordinatorProcess(flags.options, *std::move(job));
-             absl::Status status = process->Start();
-             if (status.ok()) tandem::PrintListening(process->address());
-             return status;
-           },
-       .run = [] { return process->Run(); },
-       .terminate = [] { process->Terminate(); }});
+  return tandem::RunProgram(argc, argv,
+                            {.name = "coordinator",
+                             .flags = &set,
+                             .start =
+                                 [&flags] {
+                                   absl::StatusOr<tandem::PreparedJob> job = Prepare(&flags);
+                                   if (!job.ok()) return job.status();
+                                   process = new tandem::CoordinatorProcess(flags.options,
+                                                                            *std::move(job));
+                                   absl::Status status = process->Start();
+                                   if (status.ok()) tandem::PrintListening(process->address());
+                                   return status;
+                                 },
+                             .run = [] { return process->Run(); },
+                             .terminate = [] { process->Terminate(); }});
 }

@@ -11,7 +11,9 @@
 #include "common/base/exit_status.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/nn/model.h"
+#include "coordinator/resume.h"
 #include "coordinator/summary.h"
 
 namespace tandem {
@@ -21,9 +23,35 @@ namespace {
 constexpr int64_t kTickMs = 50;
 constexpr int kShutdownGraceMs = 500;
 
+// What a directory holds that another life of the coordinator may have left.
+absl::StatusOr<JobState> LoadState(const std::string& state_dir,
+                                   std::unique_ptr<Journal>* journal) {
+  JobState state;
+  state.state_dir = state_dir;
+  Journal::Contents contents;
+  TANDEM_ASSIGN_OR_RETURN(*journal, Journal::Open(RealFileSystem(), state_dir, &contents));
+  state.records = std::move(contents.records);
+  state.journal_torn = contents.torn;
+  TANDEM_ASSIGN_OR_RETURN(state.checkpoints, ListCheckpoints(RealFileSystem(), state_dir));
+  return state;
+}
+
+void LogResume(const Resume& resume) {
+  for (const std::string& note : resume.notes) Log(note);
+  if (!resume.summary.empty()) {
+    Log(absl::StrCat("the job in ", resume.state_dir, " has ended; nothing is left to do"));
+  } else if (resume.map.has_value()) {
+    Log(absl::StrCat("goes on under map ", resume.map->epoch(), " of ", resume.state_dir,
+                     ", when its servers are back"));
+  } else if (!resume.checkpoints.empty()) {
+    Log(absl::StrCat("goes on from ", resume.state_dir, "/checkpoints/",
+                     resume.checkpoints.back().name));
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Job>> PrepareJob(v1::JobSpec spec, const JobOptions& options) {
+absl::StatusOr<PreparedJob> PrepareJob(v1::JobSpec spec, const CoordinatorOptions& options) {
   TANDEM_ASSIGN_OR_RETURN(const DatasetInfo train, ScanDataset(spec.dataset(), Split::kTrain));
   TANDEM_ASSIGN_OR_RETURN(auto model, Model::Create(spec, train.example_shape));
   TANDEM_RETURN_IF_ERROR(model->CheckLabels(train.min_label, train.max_label));
@@ -36,16 +64,31 @@ absl::StatusOr<std::unique_ptr<Job>> PrepareJob(v1::JobSpec spec, const JobOptio
     }
     TANDEM_RETURN_IF_ERROR(model->CheckLabels(test.min_label, test.max_label));
   }
-  return std::make_unique<Job>(std::move(spec), options, train, test.examples, model->variables());
+  PreparedJob prepared;
+  Resume resume;
+  if (!options.state_dir.empty()) {
+    TANDEM_ASSIGN_OR_RETURN(const JobState state, LoadState(options.state_dir, &prepared.journal));
+    const BatchPlan plan(spec.training(), spec.dataset().shuffle(), spec.seed(), train.examples);
+    TANDEM_ASSIGN_OR_RETURN(resume, ReadState(spec, plan.total_steps(), options.job.servers,
+                                              model->variables(), state));
+    LogResume(resume);
+  }
+  prepared.job = std::make_unique<Job>(std::move(spec), options.job, train, test.examples,
+                                       model->variables(), std::move(resume), EventLoop::NowMs());
+  return prepared;
 }
 
-CoordinatorProcess::CoordinatorProcess(CoordinatorOptions options, std::unique_ptr<Job> job)
-    : options_(std::move(options)), job_(std::move(job)), progress_(isatty(STDERR_FILENO) != 0) {}
+CoordinatorProcess::CoordinatorProcess(CoordinatorOptions options, PreparedJob prepared)
+    : options_(std::move(options)),
+      job_(std::move(prepared.job)),
+      journal_(std::move(prepared.journal)),
+      progress_(isatty(STDERR_FILENO) != 0) {}
 
 CoordinatorProcess::~CoordinatorProcess() = default;
 
 absl::Status CoordinatorProcess::Start() {
   TANDEM_RETURN_IF_ERROR(server_.Start(options_.listen, {&service_}));
+  if (journal_ != nullptr) disk_ = std::make_unique<Background>(server_.loop());
   Serve();
   server_.SetServing(true);
   return absl::OkStatus();
@@ -113,25 +156,52 @@ void CoordinatorProcess::Send(const Job::Replies& replies) {
       lease_->Answer(reply.call, reply.status, std::get<v1::LeaseResponse>(reply.response));
     }
   }
+  Write();
   if (job_->over()) server_.loop()->Stop();
+}
+
+void CoordinatorProcess::Write() {
+  std::optional<StateWork> work = job_->TakeStateWork(EventLoop::NowMs());
+  if (!work.has_value()) return;
+  disk_->Run([this, work = *std::move(work)]() -> std::function<void()> {
+    const absl::Status status = Write(work);
+    return [this, status] {
+      if (!status.ok()) Log(absl::StrCat("the state directory: ", std::string(status.message())));
+      Job::Replies replies;
+      job_->OnStateWork(EventLoop::NowMs(), status, &replies);
+      Send(replies);
+    };
+  });
+}
+
+absl::Status CoordinatorProcess::Write(const StateWork& work) {
+  if (const auto* append = std::get_if<AppendRecord>(&work))
+    return journal_->Append(append->record);
+  const Commit& commit = std::get<Commit>(work);
+  return CommitCheckpoint(RealFileSystem(), options_.state_dir, commit.aside, commit.manifest,
+                          commit.keep);
 }
 
 int CoordinatorProcess::Run() {
   Tick();
   server_.Run(kShutdownGraceMs);
+  disk_.reset();
   progress_.Clear();
   return Finish();
 }
 
 int CoordinatorProcess::Finish() {
-  int exit_status = job_->failure().ok() ? kExitOk : kExitFailed;
+  const absl::Status& failure = job_->failure();
+  // No checkpoint is good: that is for people to look at, as a bad job file is.
+  int exit_status = failure.ok() ? kExitOk : absl::IsDataLoss(failure) ? kExitUsage : kExitFailed;
+  const std::string json = job_->summary_json();
   if (!options_.summary.empty()) {
-    if (absl::Status status = WriteFile(options_.summary, SummaryJson(*job_)); !status.ok()) {
+    if (absl::Status status = WriteFile(options_.summary, json); !status.ok()) {
       Log(absl::StrCat("--summary: ", std::string(status.message())));
       exit_status = kExitFailed;
     }
   }
-  std::fputs(SummaryText(*job_).c_str(), job_->failure().ok() ? stdout : stderr);
+  std::fputs(SummaryText(json).c_str(), failure.ok() ? stdout : stderr);
   std::fflush(stdout);
   return exit_status;
 }

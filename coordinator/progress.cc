@@ -50,9 +50,8 @@ void Progress::Show(const Job& job, int64_t now_ms) {
     waiting_since_ms_ = now_ms;
     if (!terminal_) next_ms_ = now_ms + (!waiting ? interval_ms_ : at_start ? kWaitingMs : kLossMs);
   }
-  if (now_ms < next_ms_ || job.phase() == v1::PHASE_ENDED || job.phase() == v1::PHASE_REPORTING) {
-    return;
-  }
+  const bool reporting = job.phase() == v1::PHASE_REPORTING;
+  if (now_ms < next_ms_ || job.phase() == v1::PHASE_ENDED || (reporting && !waiting)) return;
   if (terminal_) {
     std::fprintf(stderr, "\r\x1b[K%s", Line(job, now_ms).c_str());
     std::fflush(stderr);

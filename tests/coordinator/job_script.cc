@@ -1,11 +1,13 @@
 #include "tests/coordinator/job_script.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/tree.h"
+#include "common/checkpoint/checkpoint.h"
 #include "gtest/gtest.h"
 
 namespace tandem {
@@ -23,6 +25,12 @@ std::vector<v1::Variable> OneVariable() {
   variable.set_name("dense/kernel");
   variable.add_shape(3000);
   return {variable};
+}
+
+// Unlike any other, also of other scripts.
+std::string NewLife() {
+  static int lives = 0;
+  return absl::StrCat("life ", ++lives);
 }
 
 }  // namespace
@@ -51,9 +59,117 @@ Names NamesOf(const v1::LeaseResponse& response, uint32_t replicas) {
   return names;
 }
 
-JobScript::JobScript(const v1::JobSpec& spec, JobOptions options, uint64_t test_examples)
-    : job(spec, options, TenExamples(), test_examples, OneVariable()),
+JobScript::JobScript(const v1::JobSpec& spec, JobOptions options, uint64_t test_examples,
+                     Resume resume)
+    : spec(spec),
+      job(spec, options, TenExamples(), test_examples, OneVariable(), std::move(resume), 1000),
       replicas(spec.training().replicas()) {}
+
+std::set<uint64_t>& JobScript::Content(const v1::ClusterMap& map, int shard,
+                                       const v1::Holder& holder) {
+  const auto key = std::make_tuple(holder.incarnation(), shard, holder.since());
+  auto it = content_.find(key);
+  if (it != content_.end()) return it->second;
+  std::set<uint64_t> content;
+  if (holder.since() == map.began()) {
+    for (uint64_t u = 0; u < map.step() * replicas; ++u) content.insert(u);
+  } else {
+    content = Content(map, shard, map.shards(shard).primary());
+  }
+  return content_[key] = std::move(content);
+}
+
+v1::ServerStatus JobScript::StatusOf(const Process& process) {
+  const v1::ClusterMap& map = process.state.map();
+  v1::ServerStatus status;
+  status.set_map_epoch(map.epoch());
+  for (int k = 0; k < map.shards_size(); ++k) {
+    const v1::Shard& shard = map.shards(k);
+    for (const v1::Holder* holder : {&shard.primary(), &shard.standby()}) {
+      if (holder->incarnation() != process.incarnation) continue;
+      v1::ShardStatus* out = status.add_shards();
+      out->set_shard(static_cast<uint32_t>(k));
+      out->set_since(holder->since());
+      out->set_standby(holder != &shard.primary());
+      if (auto it = troubles.find(holder->address()); it != troubles.end()) {
+        out->set_trouble(it->second);
+        out->set_checkpoint_damaged(damaged);
+        continue;
+      }
+      out->set_ready(true);
+      const std::set<uint64_t>& content = Content(map, k, *holder);
+      uint64_t whole = 0;  // Micro-batches, from the first on without a gap.
+      while (content.count(whole) > 0) ++whole;
+      if (spec.training().consistency().has_sync()) out->set_version(whole / replicas);
+      for (uint64_t u : content) {
+        v1::Interval* last =
+            out->applied_size() == 0 ? nullptr : out->mutable_applied(out->applied_size() - 1);
+        if (last == nullptr || last->end() != u) {
+          last = out->add_applied();
+          last->set_begin(u);
+        }
+        last->set_end(u + 1);
+      }
+      if (auto it = saved.find(holder->address()); it != saved.end()) {
+        *out->mutable_saved() = it->second;
+      }
+      if (process.state.phase() != v1::PHASE_REPORTING || out->standby()) continue;
+      v1::ShardReport* report = out->mutable_report();
+      uint64_t chunks = 0;
+      for (const v1::Block& block : shard.blocks()) {
+        chunks += (block.end() - block.begin() + 1023) / 1024;
+      }
+      report->set_chunk_hashes(std::string(16 * chunks, 'h'));
+      report->set_updates_applied(7);
+      *report->mutable_applied() = out->applied();
+      v1::Sums* epoch = report->add_epochs();
+      epoch->set_examples(20);
+      epoch->set_loss(5);
+    }
+  }
+  return status;
+}
+
+JobState JobScript::State() const {
+  JobState state;
+  state.state_dir = "/state";
+  state.records = records;
+  for (const v1::Manifest& manifest : checkpoints) {
+    state.checkpoints.push_back({CheckpointName(manifest.step()), manifest, absl::OkStatus()});
+  }
+  return state;
+}
+
+void JobScript::TakeOverProcesses(const JobScript& other) {
+  processes = other.processes;
+  content_ = other.content_;
+  saved = other.saved;
+}
+
+void JobScript::Rejoin(const std::string& name) {
+  const Process old = processes.at(name);
+  v1::RegisterRequest request;
+  request.set_role(old.is_server ? v1::ROLE_SERVER : v1::ROLE_WORKER);
+  request.set_incarnation(old.incarnation);
+  request.set_address(absl::StrCat(name, ":1"));
+  request.set_cpu_isa("avx2");
+  EXPECT_TRUE(Register(name, request).ok());
+  if (processes.at(name).seen != 0) return;
+  processes.at(name).state = old.state;  // It keeps what it knew until it hears better.
+}
+
+void JobScript::Write() {
+  while (!disk_stands) {
+    const std::optional<StateWork> work = job.TakeStateWork(now_ms);
+    if (!work.has_value()) return;
+    const auto* append = std::get_if<AppendRecord>(&*work);
+    if (disk.ok() && append != nullptr) records.push_back(append->record);
+    if (disk.ok() && append == nullptr) checkpoints.push_back(std::get<Commit>(*work).manifest);
+    Job::Replies replies;
+    job.OnStateWork(now_ms, disk, &replies);
+    Take(&replies);
+  }
+}
 
 uint64_t JobScript::NewCall() {
   open_.insert(next_call_);
@@ -73,6 +189,7 @@ void JobScript::Take(Job::Replies* replies) {
     heartbeats_.erase(it);
   }
   replies->clear();
+  Write();
 }
 
 void JobScript::Read(Process* process, uint64_t call) {
@@ -102,7 +219,7 @@ absl::Status JobScript::Register(const std::string& name, const v1::RegisterRequ
 absl::Status JobScript::Server(const std::string& name) {
   v1::RegisterRequest request;
   request.set_role(v1::ROLE_SERVER);
-  request.set_incarnation(absl::StrCat("life ", next_call_));
+  request.set_incarnation(NewLife());
   request.set_address(absl::StrCat(name, ":1"));
   return Register(name, request);
 }
@@ -110,7 +227,7 @@ absl::Status JobScript::Server(const std::string& name) {
 absl::Status JobScript::Worker(const std::string& name, const std::string& cpu_isa) {
   v1::RegisterRequest request;
   request.set_role(v1::ROLE_WORKER);
-  request.set_incarnation(absl::StrCat("life ", next_call_));
+  request.set_incarnation(NewLife());
   request.set_cpu_isa(cpu_isa);
   return Register(name, request);
 }
@@ -124,25 +241,7 @@ uint64_t JobScript::Heartbeat(const std::string& name, v1::HeartbeatRequest requ
   request.set_node(process.node);
   request.set_incarnation(process.incarnation);
   request.set_seen(process.seen);
-  if (process.is_server && !request.has_server()) {
-    request.mutable_server()->set_map_epoch(process.state.map().epoch());
-    request.mutable_server()->add_shards();
-    if (process.state.phase() == v1::PHASE_REPORTING) {
-      v1::ShardReport* report = request.mutable_server()->mutable_shards(0)->mutable_report();
-      for (const v1::Shard& shard : process.state.map().shards()) {
-        if (shard.primary().incarnation() != process.incarnation) continue;
-        uint64_t chunks = 0;
-        for (const v1::Block& block : shard.blocks()) {
-          chunks += (block.end() - block.begin() + 1023) / 1024;
-        }
-        report->set_chunk_hashes(std::string(16 * chunks, 'h'));
-        report->set_updates_applied(7);
-        v1::Sums* epoch = report->add_epochs();
-        epoch->set_examples(20);
-        epoch->set_loss(5);
-      }
-    }
-  }
+  if (process.is_server && !request.has_server()) *request.mutable_server() = StatusOf(process);
   const uint64_t call = NewCall();
   heartbeats_[call] = name;
   Job::Replies replies;
@@ -185,7 +284,21 @@ uint64_t JobScript::Ask(const std::string& name, const std::vector<v1::FinishedW
   request.set_map_epoch(process.state.map().epoch());
   request.set_received(process.received);
   request.set_seconds_per_micro_batch(seconds_per_micro_batch);
-  for (const v1::FinishedWork& work : finished) *request.add_finished() = work;
+  const v1::ClusterMap& map = process.state.map();
+  for (const v1::FinishedWork& work : finished) {
+    *request.add_finished() = work;
+    const Node node{work.level(), work.index()};
+    for (int k = 0; k < map.shards_size() && !work.evaluation(); ++k) {
+      if (work.map_epoch() != map.epoch()) continue;
+      for (uint64_t r = node.FirstLeaf(); r < node.EndLeaf(replicas); ++r) {
+        const v1::Shard& shard = map.shards(k);
+        Content(map, k, shard.primary()).insert(work.step() * replicas + r);
+        if (shard.has_standby()) {
+          Content(map, k, shard.standby()).insert(work.step() * replicas + r);
+        }
+      }
+    }
+  }
   const uint64_t call = NewCall();
   Job::Replies replies;
   job.OnLease(now_ms, call, request, &replies);

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "coordinator/job.h"
@@ -32,15 +34,16 @@ class JobScript {
     bool is_server = false;
   };
 
-  JobScript(const v1::JobSpec& spec, JobOptions options, uint64_t test_examples = 0);
+  JobScript(const v1::JobSpec& spec, JobOptions options, uint64_t test_examples = 0,
+            Resume resume = {});
 
   // Registers and reads the state that its first heartbeat brings. The status tells of a refusal.
   absl::Status Server(const std::string& name);
   absl::Status Worker(const std::string& name, const std::string& cpu_isa = "avx2");
   absl::Status Register(const std::string& name, const v1::RegisterRequest& request);
 
-  // One heartbeat, from a server with what it has installed; the call's number. Reads the state
-  // when it is answered at once.
+  // One heartbeat, from a server with what it holds; the call's number. Reads the state when it is
+  // answered at once.
   uint64_t Heartbeat(const std::string& name);
   uint64_t Heartbeat(const std::string& name, v1::HeartbeatRequest request);
   void Leave(const std::string& name);
@@ -74,6 +77,28 @@ class JobScript {
   // The caller is gone: no answer is expected, nor forbidden.
   void Forget(uint64_t call) { open_.erase(call); }
 
+  // A shard's content: which micro-batches (step * R + r) it has applied. A new holder has what its
+  // history began with, or what its primary has.
+  std::set<uint64_t>& Content(const v1::ClusterMap& map, int shard, const v1::Holder& holder);
+  // What `process` would say of itself.
+  v1::ServerStatus StatusOf(const Process& process);
+  // All that the job has written so far, as another life of the coordinator finds it.
+  JobState State() const;
+  // The processes of another script, which lost their coordinator; Rejoin: one registers here.
+  void TakeOverProcesses(const JobScript& other);
+  void Rejoin(const std::string& name);
+  // Does what the job wants written, with `disk` as the result; nothing while `disk_stands`.
+  void Write();
+
+  absl::Status disk;
+  bool disk_stands = false;
+  std::vector<v1::JournalRecord> records;
+  std::vector<v1::Manifest> checkpoints;
+  std::map<std::string, v1::SavedShard> saved;  // What shards are to say, by process.
+  std::map<std::string, std::string> troubles;  // The same: that they have no content, and why.
+  bool damaged = false;                         // Because the checkpoint is.
+
+  v1::JobSpec spec;
   Job job;
   int64_t now_ms = 1000;
   std::map<std::string, Process> processes;
@@ -88,6 +113,7 @@ class JobScript {
   uint64_t next_call_ = 1;
   std::set<uint64_t> open_;
   std::map<uint64_t, std::string> heartbeats_;  // By call.
+  std::map<std::tuple<std::string, int, uint64_t>, std::set<uint64_t>> content_;
 };
 
 }  // namespace tandem

@@ -119,7 +119,8 @@ class FailuresTest(ClusterTest):
         servers[0].freeze()
         cluster.coordinator.wait_for(r"waiting .*servers: 1 of 2")
         servers[0].thaw()
-        self.assertGreater(self.finish(cluster)["rollbacks"], 0)
+        # Nobody could take its place, so what it holds is what the job goes on with.
+        self.assertEqual(self.finish(cluster)["rollbacks"], 0)
 
     def test_worker_frozen_past_the_end_of_the_job_ends(self):
         """C17."""
