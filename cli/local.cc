@@ -23,9 +23,9 @@ namespace {
 constexpr int kMaxProcesses = 1000;
 
 struct Flags {
-  std::string job, summary;
+  std::string job, summary, state_dir;
   std::vector<std::string> set;
-  int servers = 1, workers = 1, threads = 0;
+  int servers = 1, spares = 0, workers = 1, threads = 0;
   int lease_timeout_ms = 5000;
 };
 
@@ -41,6 +41,10 @@ absl::Status Check(const Flags& flags) {
   }
   absl::Status status = CheckCount("servers", flags.servers);
   status.Update(CheckCount("workers", flags.workers));
+  if (flags.spares < 0 || flags.spares > kMaxProcesses) {
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat("--spares: is ", flags.spares, "; expected 0 to ", kMaxProcesses)));
+  }
   return status;
 }
 
@@ -57,10 +61,12 @@ LocalClusterOptions ToOptions(const Flags& flags) {
   LocalClusterOptions options;
   options.folder = Folder();
   options.servers = flags.servers;
+  options.spares = flags.spares;
   options.workers = flags.workers;
   options.lease_timeout_ms = flags.lease_timeout_ms;
   options.coordinator_flags = {absl::StrCat("--job=", flags.job),
-                               absl::StrCat("--summary=", flags.summary)};
+                               absl::StrCat("--summary=", flags.summary),
+                               absl::StrCat("--state_dir=", flags.state_dir)};
   for (const std::string& assignment : flags.set) {
     options.coordinator_flags.push_back(absl::StrCat("--set=", assignment));
   }
@@ -78,15 +84,23 @@ int LocalMain(int argc, char** argv) {
       "tandem local --job=FILE.textproto [flags]\n"
       "Trains one job on this machine: starts a coordinator, servers and workers as processes of\n"
       "their own, and ends them with the job. The job may come from a pipe, --job=/dev/stdin.\n"
-      "Exit status: 0 the job ended well; 1 it failed for good, or lost a server or all workers;\n"
-      "2 a bad flag or job file; 200 the coordinator died (a restart may cure it).");
+      "Nobody is started again here: with --state_dir a job that was lost goes on when the same\n"
+      "command is given again, also with other numbers of servers and workers.\n"
+      "Exit status: 0 the job ended well; 1 it failed for good, or lost its workers or more "
+      "servers\n"
+      "than it had to spare; 2 a bad flag or job file, or no checkpoint in --state_dir is good;\n"
+      "200 the coordinator died (a restart may cure it).");
   set.Add("job", &flags.job, "the job, a text file of message JobSpec (proto/job.proto); required");
   set.Add("set", &flags.set, "changes a field of the job: path.to.field=value.");
   set.Add("servers", &flags.servers, "server processes, one shard of the parameters each");
+  set.Add("spares", &flags.spares,
+          "further server processes, to take the place of lost ones or hold standbys");
   set.Add("workers", &flags.workers, "worker processes");
   set.Add("threads", &flags.threads,
           "micro-batches that a worker computes at once; 0: its share of the processors");
   set.Add("summary", &flags.summary, "file to write the summary to, as JSON");
+  set.Add("state_dir", &flags.state_dir,
+          "folder for the journal and checkpoints; a job that was begun there goes on");
   set.Add("lease_timeout_ms", &flags.lease_timeout_ms,
           "milliseconds without a word after which a server or worker is taken for lost");
   absl::Status status = set.Parse(argc, argv);

@@ -103,7 +103,7 @@ absl::Status LocalCluster::StartCoordinator() {
 
 absl::Status LocalCluster::StartOthers(const std::string& address) {
   const std::string coordinator = absl::StrCat("--coordinator=", address);
-  for (int k = 1; k <= options_.servers; ++k) {
+  for (int k = 1; k <= options_.servers + options_.spares; ++k) {
     // Both addresses are said: the environment may hold those of another server.
     TANDEM_RETURN_IF_ERROR(Start(Role::kServer, absl::StrCat("server ", k),
                                  {absl::StrCat(options_.folder, "/ps_server/ps_server"),
@@ -224,12 +224,15 @@ void LocalCluster::Watch() {
 
 std::string LocalCluster::Lost() const {
   const int64_t before = NowMs() - kGraceMs;
-  int workers = 0;
+  int servers = 0, workers = 0;
+  std::string last_server;
   for (const Process& process : processes_) {
     const bool is_gone = process.ended_ms >= 0 && process.ended_ms <= before;
-    if (process.role == Role::kServer && is_gone) return process.name;
+    if (process.role == Role::kServer && is_gone) last_server = process.name;
+    if (process.role == Role::kServer && !is_gone) ++servers;
     if (process.role == Role::kWorker && !is_gone) ++workers;
   }
+  if (servers < options_.servers) return last_server;
   return workers > 0 ? "" : options_.workers == 1 ? "its worker" : "any of its workers";
 }
 

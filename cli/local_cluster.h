@@ -15,6 +15,7 @@ namespace tandem {
 struct LocalClusterOptions {
   std::string folder;  // Holds coordinator/coordinator, ps_server/ps_server and worker/worker.
   int servers = 1;
+  int spares = 0;  // Servers beyond those that the job cannot do without.
   int workers = 1;
   int lease_timeout_ms = 5000;  // The coordinator's own; also bounds how long it takes to end.
   std::vector<std::string> coordinator_flags;  // Job, overrides, summary.
@@ -64,7 +65,8 @@ class LocalCluster {
   void OnCoordinatorEnd(int wait_status);
   // Says who died, and ends a job that has lost what it cannot do without.
   void Watch();
-  // Whom the job has lost for longer than the grace; empty while it can go on.
+  // What the job has lost for longer than the grace and cannot do without; empty while it can go
+  // on.
   std::string Lost() const;
   // Sends what is due to those who do not end by themselves.
   void Press();
