@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_status.h"
 #include "common/base/log.h"
+#include "common/base/one_line.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/nn/model.h"
@@ -22,6 +23,8 @@ namespace {
 // How often progress is looked at; also bounds how late a timer of the job may be.
 constexpr int64_t kTickMs = 50;
 constexpr int kShutdownGraceMs = 500;
+// A job may leave out every step: only the first are said, the summary counts all.
+constexpr uint64_t kLoggedSkips = 20;
 
 // What a directory holds that another life of the coordinator may have left.
 absl::StatusOr<JobState> LoadState(const std::string& state_dir,
@@ -126,6 +129,7 @@ void CoordinatorProcess::Serve() {
         service_.RequestLease(context, request, writer, queue, queue, tag);
       },
       [this](uint64_t call, const v1::LeaseRequest& request) {
+        LogSkipped(request);
         Job::Replies replies;
         job_->OnLease(EventLoop::NowMs(), call, request, &replies);
         Send(replies);
@@ -134,6 +138,14 @@ void CoordinatorProcess::Serve() {
   register_->Start();
   heartbeat_->Start();
   lease_->Start();
+}
+
+void CoordinatorProcess::LogSkipped(const v1::LeaseRequest& request) {
+  for (const v1::FinishedWork& work : request.finished()) {
+    if (work.skipped().empty() || ++skipped_ > kLoggedSkips) continue;
+    Log(absl::StrCat("left out: ", OneLine(work.skipped()),
+                     skipped_ == kLoggedSkips ? "; no more of these are said" : ""));
+  }
 }
 
 void CoordinatorProcess::Tick() {

@@ -53,6 +53,8 @@ class CoordinatorProcess {
 
   void Serve();
   void Tick();
+  // Says what workers left out for not being finite.
+  void LogSkipped(const v1::LeaseRequest& request);
   // Sends what the job answers and sees whether it is over.
   void Send(const Job::Replies& replies);
   // Gives the disk what the job wants written.
@@ -71,6 +73,7 @@ class CoordinatorProcess {
   Method<v1::LeaseRequest, v1::LeaseResponse> lease_;
   Progress progress_;
   std::unique_ptr<Background> disk_;
+  uint64_t skipped_ = 0;  // Reports of what was left out.
 };
 
 }  // namespace tandem

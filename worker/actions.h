@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Gradient {
   Node node;
   std::shared_ptr<const Buffer> values;  // Null: the node has no examples.
   std::vector<v1::Sums> sums;            // One for each micro-batch below the node.
+  std::string skipped;  // Not empty: to be left out, and why; there are no values and sums then.
 };
 
 // One exchange with one shard: push its part of each gradient, then pull its part of the weights.

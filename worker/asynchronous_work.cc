@@ -14,6 +14,7 @@ namespace {
 struct Run {
   uint64_t step;
   Node node;
+  std::string skipped;  // Why it is left out, once it is computed.
 };
 
 class AsynchronousWork : public WorkKind {
@@ -22,7 +23,7 @@ class AsynchronousWork : public WorkKind {
 
   void Add(const v1::Work& work) override {
     for (uint64_t step = work.step_begin(); step < work.step_end(); ++step) {
-      waiting_.push_back({step, {work.level(), work.index()}});
+      waiting_.push_back({step, {work.level(), work.index()}, ""});
     }
   }
 
@@ -33,7 +34,8 @@ class AsynchronousWork : public WorkKind {
   void OnPushed(Desk* desk, uint64_t transfer) override {
     auto it = pushing_.find(transfer);
     if (it == pushing_.end()) return;
-    desk->Finish(it->second.step, it->second.node);
+    const Run& run = it->second;
+    desk->Finish(run.step, run.node, run.skipped);
     pushing_.erase(it);
     Continue(desk);
   }
@@ -54,13 +56,14 @@ class AsynchronousWork : public WorkKind {
   bool OnTask(Desk* desk, uint64_t task, const TaskResult& result) override {
     auto it = computing_.find(task);
     if (it == computing_.end()) return false;
-    const Run run = it->second;
+    Run run = std::move(it->second);
     computing_.erase(it);
+    run.skipped = result.gradient->skipped;
     const uint64_t transfer =
         CanBegin(desk)
             ? desk->Fetch(Begin(), 0, {result.gradient})
             : desk->transfers.Start(desk->now_ms, {result.gradient}, {}, nullptr, desk->actions);
-    pushing_[transfer] = run;
+    pushing_[transfer] = std::move(run);
     return true;
   }
 

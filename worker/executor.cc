@@ -47,20 +47,25 @@ class Executor::Bench {
     auto gradient = std::make_shared<Gradient>();
     gradient->step = task.step;
     gradient->node = task.node;
-    TANDEM_ASSIGN_OR_RETURN(gradient->values, Compute(task, task.node, &gradient->sums));
+    TANDEM_ASSIGN_OR_RETURN(gradient->values, Compute(task, task.node, gradient.get()));
+    if (!gradient->skipped.empty()) {
+      gradient->values = nullptr;
+      gradient->sums.clear();
+    }
     result->gradient = std::move(gradient);
     return absl::OkStatus();
   }
 
-  // The gradient of `node`, null when it has no examples.
+  // The gradient of `node`, null when it has no examples. Adds to the sums of `whole`, and to why
+  // it is to be left out.
   absl::StatusOr<std::shared_ptr<Buffer>> Compute(const ComputeGradient& task, Node node,
-                                                  std::vector<v1::Sums>* sums) {
-    if (node.level == 0) return ComputeLeaf(task, static_cast<uint32_t>(node.index), sums);
+                                                  Gradient* whole) {
+    if (node.level == 0) return ComputeLeaf(task, static_cast<uint32_t>(node.index), whole);
     const Node left_node{node.level - 1, node.index * 2};
-    TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> left, Compute(task, left_node, sums));
+    TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> left, Compute(task, left_node, whole));
     const Node right_node = left_node.Sibling();
     if (right_node.FirstLeaf() >= job_->plan.replicas()) return left;
-    TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> right, Compute(task, right_node, sums));
+    TANDEM_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> right, Compute(task, right_node, whole));
     if (right == nullptr) return left;
     if (left == nullptr) return right;
     AddInto(left->data(), right->data(), left->size());
@@ -68,26 +73,32 @@ class Executor::Bench {
   }
 
   absl::StatusOr<std::shared_ptr<Buffer>> ComputeLeaf(const ComputeGradient& task, uint32_t r,
-                                                      std::vector<v1::Sums>* sums) {
-    v1::Sums& own = sums->emplace_back();
+                                                      Gradient* whole) {
+    v1::Sums& own = whole->sums.emplace_back();
     job_->plan.MicroBatch(task.step, r, &indices_);
     if (indices_.empty()) return std::shared_ptr<Buffer>();
     const bool synchronous = job_->spec.training().consistency().has_sync();
     const uint64_t divisor = synchronous ? job_->plan.BatchExamples(task.step) : indices_.size();
-    absl::Status status = job_->train->Read(indices_, &batch_);
-    std::shared_ptr<Buffer> gradient = gradients_->Take();
-    if (status.ok()) {
-      status = replica_->ComputeGradient(
-          batch_, task.weights->data(), 1.0f / static_cast<float>(divisor), gradient->data(), &own);
+    if (absl::Status status = job_->train->Read(indices_, &batch_); !status.ok()) {
+      return At(task.step, r, status);
     }
-    if (!status.ok()) return At(task.step, r, status);
-    return gradient;
+    std::shared_ptr<Buffer> gradient = gradients_->Take();
+    const absl::Status status = replica_->ComputeGradient(
+        batch_, task.weights->data(), 1.0f / static_cast<float>(divisor), gradient->data(), &own);
+    if (status.ok()) return gradient;
+    const absl::Status at = At(task.step, r, status);
+    if (!absl::IsFailedPrecondition(at) || !skips_non_finite()) return at;
+    if (whole->skipped.empty()) whole->skipped = std::string(at.message());
+    return std::shared_ptr<Buffer>();
   }
 
   absl::Status Do(const CombineGradients& task, TaskResult* result) {
     auto gradient = std::make_shared<Gradient>();
     gradient->step = task.left->step;
     gradient->node = task.left->node.Parent();
+    gradient->skipped = task.left->skipped.empty() ? task.right->skipped : task.left->skipped;
+    result->gradient = gradient;
+    if (!gradient->skipped.empty()) return absl::OkStatus();
     gradient->sums = task.left->sums;
     gradient->sums.insert(gradient->sums.end(), task.right->sums.begin(), task.right->sums.end());
     if (task.right->values == nullptr || task.left->values == nullptr) {
@@ -97,7 +108,6 @@ class Executor::Bench {
       AddFrom(task.left->values->data(), task.right->values->data(), sum->data(), sum->size());
       gradient->values = std::move(sum);
     }
-    result->gradient = std::move(gradient);
     return absl::OkStatus();
   }
 
@@ -108,8 +118,17 @@ class Executor::Bench {
     indices_.resize(end - begin);
     std::iota(indices_.begin(), indices_.end(), begin);
     TANDEM_RETURN_IF_ERROR(job_->test->Read(indices_, &batch_));
-    return replica_->Evaluate(batch_, task.weights->data(), &result->sums);
+    TANDEM_RETURN_IF_ERROR(replica_->Evaluate(batch_, task.weights->data(), &result->sums));
+    const uint64_t left_out = result->sums.skipped();
+    if (left_out == 0 || (skips_non_finite() && result->sums.examples() > 0)) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(absl::StrCat("evaluation, test examples ", begin, " to ",
+                                                      end - 1, ": the loss or a metric of ",
+                                                      left_out, " of them is not finite"));
   }
+
+  bool skips_non_finite() const { return job_->spec.training().non_finite() == "skip"; }
 
   const WorkerJob* job_;
   BufferPool* gradients_;

@@ -89,8 +89,8 @@ class ShardClient::Stream {
 
   void NextOfPush(v1::ExchangeRequest* header, Payload* payload) {
     const Gradient& gradient = *exchange_.pushes[push_];
-    const bool empty = gradient.values == nullptr;
-    const size_t total = empty ? 0 : client_->elements_ * sizeof(float);
+    const bool has_values = gradient.values != nullptr;
+    const size_t total = has_values ? client_->elements_ * sizeof(float) : 0;
     if (offset_ == 0) {
       v1::Push* push = header->mutable_push();
       push->set_map_epoch(client_->map_epoch_);
@@ -98,8 +98,9 @@ class ShardClient::Stream {
       push->set_step(gradient.step);
       push->set_level(gradient.node.level);
       push->set_index(gradient.node.index);
-      push->set_empty(empty);
-      if (!empty) *push->mutable_blocks() = client_->shard_.blocks();
+      push->set_skipped(!gradient.skipped.empty());
+      push->set_empty(!has_values && !push->skipped());
+      if (has_values) *push->mutable_blocks() = client_->shard_.blocks();
       for (const v1::Sums& sums : gradient.sums) *push->add_sums() = sums;
       if (push_ + 1 == exchange_.pushes.size() && !pull_sent_) SetPull(header);
     }

@@ -35,10 +35,8 @@ class SynchronousWork : public WorkKind {
   void OnPushed(Desk* desk, uint64_t transfer) override {
     auto it = pushing_.find(transfer);
     if (it == pushing_.end()) return;
-    for (const Node& node : it->second.nodes) {
-      desk->Finish(it->second.step, node);
-      --outstanding_;
-    }
+    desk->Finish(it->second.step, it->second.node, it->second.skipped);
+    --outstanding_;
     pushing_.erase(it);
   }
 
@@ -49,7 +47,7 @@ class SynchronousWork : public WorkKind {
     auto it = waiting_.find(key);
     if (it == waiting_.end()) return;
     for (const Node& node : it->second) {
-      desk->Finish(key, node);
+      desk->Finish(key, node, "");
       --outstanding_;
     }
     waiting_.erase(it);
@@ -68,7 +66,8 @@ class SynchronousWork : public WorkKind {
  private:
   struct Push {
     uint64_t step;
-    std::vector<Node> nodes;
+    Node node;
+    std::string skipped;
   };
 
   void Begin(Desk* desk, uint64_t step, const std::shared_ptr<const Buffer>& weights) {
@@ -129,6 +128,7 @@ class SynchronousWork : public WorkKind {
     const bool pull = last && !waiting_.empty() &&
                       !desk->weights.IsFetching(waiting_.begin()->first) &&
                       desk->weights.Find(waiting_.begin()->first) == nullptr;
+    Push push{step_, node, gradient->skipped};
     uint64_t transfer;
     if (pull) {
       const uint64_t next = waiting_.begin()->first;
@@ -137,7 +137,7 @@ class SynchronousWork : public WorkKind {
       transfer =
           desk->transfers.Start(desk->now_ms, {std::move(gradient)}, {}, nullptr, desk->actions);
     }
-    pushing_[transfer] = {step_, {node}};
+    pushing_[transfer] = std::move(push);
   }
 
   std::map<uint64_t, std::set<Node>> waiting_;  // Leased and not begun, by step.

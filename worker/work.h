@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "proto/coordinator.pb.h"
@@ -48,12 +49,14 @@ struct Desk {
     return transfer;
   }
 
-  void Finish(uint64_t step, Node node) {
+  // `skipped`: why it was left out; empty when it was not.
+  void Finish(uint64_t step, Node node, const std::string& skipped) {
     v1::FinishedWork& work = finished.emplace_back();
     work.set_map_epoch(map_epoch);
     work.set_step(step);
     work.set_level(node.level);
     work.set_index(node.index);
+    work.set_skipped(skipped);
   }
 };
 

@@ -56,19 +56,12 @@ absl::StatusOr<std::vector<Metric>> ResolveMetrics(const v1::JobSpec& job, size_
   return metrics;
 }
 
-double MetricSum(Metric metric, size_t examples, size_t outputs, const float* predictions,
-                 const float* labels) {
-  double sum = 0;
-  for (size_t i = 0; i < examples; ++i) {
-    const float* prediction = predictions + i * outputs;
-    if (metric == Metric::kSquaredError) {
-      const float error = *prediction - labels[i];
-      sum += error * error;
-    } else {
-      sum += Right(metric, outputs, prediction, labels[i]) ? 1 : 0;
-    }
+double MetricOf(Metric metric, size_t outputs, const float* prediction, float label) {
+  if (metric == Metric::kSquaredError) {
+    const float error = *prediction - label;
+    return error * error;
   }
-  return sum;
+  return Right(metric, outputs, prediction, label) ? 1 : 0;
 }
 
 }  // namespace tandem

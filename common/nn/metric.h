@@ -28,9 +28,8 @@ absl::string_view MetricName(const v1::Metric& spec);
 // `metrics[i]`.
 absl::StatusOr<std::vector<Metric>> ResolveMetrics(const v1::JobSpec& job, size_t outputs);
 
-// The sum over examples in order; predictions are [examples, outputs].
-double MetricSum(Metric metric, size_t examples, size_t outputs, const float* predictions,
-                 const float* labels);
+// Of one example, with `outputs` predictions.
+double MetricOf(Metric metric, size_t outputs, const float* prediction, float label);
 
 }  // namespace tandem
 

@@ -52,10 +52,10 @@ class Replica {
   // gradient[0..num_elements) = scale * sum over the examples of d loss / d weights (written, not
   // added to); *sums = the examples' sums. `weights` has num_elements. batch.size at least 1.
   // The same arguments give the same bits on the same instruction set.
-  // FAILED_PRECONDITION names the variable when a gradient, or "loss" when the loss, is not finite.
+  // FAILED_PRECONDITION, and only then: the loss, a metric or a gradient is not finite; names it.
   virtual absl::Status ComputeGradient(const Batch& batch, const float* weights, float scale,
                                        float* gradient, v1::Sums* sums) = 0;
-  // *sums = loss and metrics of the examples.
+  // *sums = loss and metrics of the examples for which they are finite; the others are `skipped`.
   virtual absl::Status Evaluate(const Batch& batch, const float* weights, v1::Sums* sums) = 0;
 };
 

@@ -20,8 +20,11 @@ class CpuReplica final : public Replica {
                                float* gradient, v1::Sums* sums) override {
     TANDEM_RETURN_IF_ERROR(Check(batch));
     tape_.Begin(Tape::Mode::kRecord);
-    const Var output = Forward(batch, weights, gradient);
-    TANDEM_RETURN_IF_ERROR(AddUp(batch, output, scale, sums));
+    AddUp(batch, Forward(batch, weights, gradient), scale, sums);
+    if (sums->skipped() > 0) {
+      return absl::FailedPreconditionError(absl::StrCat("the loss or a metric of ", sums->skipped(),
+                                                        " of its examples is not finite"));
+    }
     const Var not_finite = tape_.Backward();
     if (not_finite.id < 0) return absl::OkStatus();
     return absl::FailedPreconditionError(
@@ -31,7 +34,8 @@ class CpuReplica final : public Replica {
   absl::Status Evaluate(const Batch& batch, const float* weights, v1::Sums* sums) override {
     TANDEM_RETURN_IF_ERROR(Check(batch));
     tape_.Begin(Tape::Mode::kForwardOnly);
-    return AddUp(batch, Forward(batch, weights, nullptr), 1, sums);
+    AddUp(batch, Forward(batch, weights, nullptr), 1, sums);
+    return absl::OkStatus();
   }
 
  private:
@@ -66,7 +70,7 @@ class CpuReplica final : public Replica {
 
   // The loss and the metrics of the outputs, and the derivative of the loss, where it is needed,
   // for Backward to start from.
-  absl::Status AddUp(const Batch& batch, Var output, float scale, v1::Sums* sums) {
+  void AddUp(const Batch& batch, Var output, float scale, v1::Sums* sums) {
     LossArrays arrays;
     arrays.outputs = tape_.value(output);
     arrays.labels = batch.labels.data();
@@ -74,18 +78,28 @@ class CpuReplica final : public Replica {
     arrays.derivative = tape_.SeedGradient(output);
     arrays.predictions = tape_.Scratch(batch.size * plan_.loss.outputs);
     ComputeLoss(plan_.loss, batch.size, scale, arrays);
-    double loss = 0;
-    for (size_t i = 0; i < batch.size; ++i) loss += arrays.losses[i];
-    sums->set_examples(batch.size);
-    sums->set_loss(loss);
-    sums->mutable_metrics()->Resize(static_cast<int>(plan_.metrics.size()), 0);
-    for (size_t i = 0; i < plan_.metrics.size(); ++i) {
-      sums->set_metrics(static_cast<int>(i),
-                        MetricSum(plan_.metrics[i], batch.size, plan_.loss.outputs,
-                                  arrays.predictions, arrays.labels));
+    const size_t metrics = plan_.metrics.size();
+    sums->Clear();
+    sums->mutable_metrics()->Resize(static_cast<int>(metrics), 0);
+    metrics_.resize(metrics);
+    for (size_t i = 0; i < batch.size; ++i) {
+      bool finite = std::isfinite(arrays.losses[i]);
+      for (size_t m = 0; m < metrics; ++m) {
+        metrics_[m] = MetricOf(plan_.metrics[m], plan_.loss.outputs,
+                               arrays.predictions + i * plan_.loss.outputs, arrays.labels[i]);
+        finite = finite && std::isfinite(metrics_[m]);
+      }
+      if (!finite) {
+        sums->set_skipped(sums->skipped() + 1);
+        continue;
+      }
+      sums->set_examples(sums->examples() + 1);
+      sums->set_loss(sums->loss() + arrays.losses[i]);
+      for (size_t m = 0; m < metrics; ++m) {
+        double* sum = sums->mutable_metrics()->Mutable(static_cast<int>(m));
+        *sum += metrics_[m];
+      }
     }
-    if (std::isfinite(loss)) return absl::OkStatus();
-    return absl::FailedPreconditionError("the loss is not finite");
   }
 
   const std::string& NameOf(Var parameter) const {
@@ -96,7 +110,8 @@ class CpuReplica final : public Replica {
 
   const Plan& plan_;
   Tape tape_;
-  std::vector<Var> variables_;  // On the tape, as in the plan.
+  std::vector<Var> variables_;   // On the tape, as in the plan.
+  std::vector<double> metrics_;  // Of one example.
 };
 
 }  // namespace

@@ -29,14 +29,16 @@ def write_idx(folder, name, count, seed=0):
     return images, label_file
 
 
-def write_libsvm(path, count, features=20, seed=0):
-    """Lines whose label is +1 where the first features outweigh the others."""
+def write_libsvm(path, count, features=20, seed=0, huge=()):
+    """Lines whose label is +1 where the first features outweigh the others. The rows in `huge` have values
+    whose square is no float."""
     draw = random.Random(f"svm {seed}")
     with open(path, "w", encoding="ascii") as out:
-        for _ in range(count):
+        for row in range(count):
+            value = "1e30" if row in huge else "1"
             indices = sorted(draw.sample(range(1, features + 1), 6))
             label = "+1" if sum(indices) < 3 * (features + 1) else "-1"
-            out.write(label + "".join(f" {i}:1" for i in indices) + "\n")
+            out.write(label + "".join(f" {i}:{value}" for i in indices) + "\n")
     return path
 
 
@@ -68,16 +70,18 @@ evaluation {{ batch_size: 7 }}
     return path
 
 
-def rows_job(folder):
-    """Logistic regression over write_libsvm's data. Returns its path."""
-    rows = write_libsvm(os.path.join(folder, "train.svm"), 400)
+def rows_job(folder, huge=()):
+    """Logistic regression over write_libsvm's data, or least squares when some of it is huge. Returns its
+    path."""
+    rows = write_libsvm(os.path.join(folder, "train.svm"), 400, huge=huge)
+    activation, loss = ("linear", "mean_squared_error") if huge else ("sigmoid", "binary_crossentropy")
     path = os.path.join(folder, "rows.textproto")
     with open(path, "w", encoding="utf-8") as out:
         out.write(f"""
 name: "rows"
 dataset {{ train_files: "{rows}" test_files: "{rows}" libsvm {{ num_features: 20 }} }}
-model {{ layers {{ dense {{ units: 1 activation: "sigmoid" }} }} }}
-loss {{ binary_crossentropy {{}} }}
+model {{ layers {{ dense {{ units: 1 activation: "{activation}" }} }} }}
+loss {{ {loss} {{}} }}
 metrics {{ accuracy {{}} }}
 optimizer {{ adam {{}} }}
 training {{ global_batch_size: 64 replicas: 4 steps: 20 }}
