@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/fault_point.h"
 #include "common/base/hash.h"
 #include "common/base/status_macros.h"
 
@@ -157,6 +158,7 @@ absl::Status Journal::Append(const v1::JournalRecord& record) {
   TANDEM_RETURN_IF_ERROR(file_->Sync());
   cut_ = false;
   good_bytes_ += bytes.size();
+  FaultPoint("journal_appended").IgnoreError();
   return absl::OkStatus();
 }
 

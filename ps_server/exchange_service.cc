@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/fault_point.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/message.h"
 #include "common/rpc/status.h"
@@ -233,6 +234,7 @@ class ExchangeService::Stream {
   }
 
   void EndPush(ServerActions* actions) {
+    FaultPoint("apply").IgnoreError();
     Payload gradient = std::move(gradient_);
     DropPush();
     ++unanswered_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/fault_point.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/message.h"
 #include "common/rpc/status.h"
@@ -114,6 +115,7 @@ class ShardClient::Stream {
     if (offset_ == total) {
       ++push_;
       offset_ = 0;
+      sends_push_ = true;
     }
   }
 
@@ -127,6 +129,8 @@ class ShardClient::Stream {
   void OnWritten(bool ok) {
     writing_ = false;
     if (!ok) return Break();
+    if (sends_push_) FaultPoint("push_sent").IgnoreError();
+    sends_push_ = false;
     if (busy_) WriteNext();
   }
 
@@ -235,6 +239,7 @@ class ShardClient::Stream {
   Exchange exchange_;
   EventLoop::TimerId timer_;
   size_t push_ = 0, offset_ = 0;  // What is written next,
+  bool sends_push_ = false;       // What is being written ends a push.
   bool pull_sent_ = true;
   uint64_t acked_ = 0;  // and what has come back.
   bool pull_begun_ = false, pulled_ = true;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "common/base/fault_point.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
@@ -187,6 +188,12 @@ absl::StatusOr<v1::ShardState> ReadFiles(FileSystem* files, const std::string& s
   return state;
 }
 
+absl::Status VerifyFiles(FileSystem* files, const std::string& state_dir, const std::string& name,
+                         const v1::Manifest& manifest) {
+  const std::vector<std::vector<TensorPart>> nothing(static_cast<size_t>(manifest.files_size()));
+  return ReadFiles(files, state_dir, name, manifest, nothing, true).status();
+}
+
 std::string Shape(const v1::Variable& variable) {
   return absl::StrCat("[", absl::StrJoin(variable.shape(), ", "), "]");
 }
@@ -212,6 +219,7 @@ absl::StatusOr<v1::SavedShard> WriteShard(FileSystem* files, const std::string& 
   TANDEM_RETURN_IF_ERROR(files->Remove(path));
   absl::StatusOr<v1::ManifestFile> written = WriteShardFile(files, path, tensors);
   absl::Status status = written.status();
+  if (status.ok()) status = FaultPoint("checkpoint_written");
   if (status.ok()) status = files->SyncFolder(folder);
   if (status.ok()) status = files->SyncFolder(Folder(state_dir));
   if (!status.ok()) {
@@ -231,15 +239,23 @@ absl::Status CommitCheckpoint(FileSystem* files, const std::string& state_dir,
                               const std::string& aside, const v1::Manifest& manifest,
                               uint32_t keep) {
   const std::string name = CheckpointName(manifest.step()), folder = Folder(state_dir);
-  TANDEM_RETURN_IF_ERROR(CheckSizes(files, state_dir, aside, manifest));
   TANDEM_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(folder));
-  if (std::find(names.begin(), names.end(), name) != names.end()) {
-    TANDEM_RETURN_IF_ERROR(Discard(files, state_dir, name));
+  const auto is_there = [&names](const std::string& n) {
+    return std::find(names.begin(), names.end(), n) != names.end();
+  };
+  if (is_there(name) && !is_there(aside)) {
+    // Renamed already, by a coordinator that died over it: if the bytes are those.
+    TANDEM_RETURN_IF_ERROR(VerifyFiles(files, state_dir, name, manifest));
+  } else {
+    TANDEM_RETURN_IF_ERROR(CheckSizes(files, state_dir, aside, manifest));
+    if (is_there(name)) TANDEM_RETURN_IF_ERROR(Discard(files, state_dir, name));
+    TANDEM_RETURN_IF_ERROR(
+        files->Rename(absl::StrCat(folder, "/", aside), absl::StrCat(folder, "/", name)));
+    TANDEM_RETURN_IF_ERROR(files->SyncFolder(folder));
   }
-  TANDEM_RETURN_IF_ERROR(
-      files->Rename(absl::StrCat(folder, "/", aside), absl::StrCat(folder, "/", name)));
-  TANDEM_RETURN_IF_ERROR(files->SyncFolder(folder));
+  TANDEM_RETURN_IF_ERROR(FaultPoint("checkpoint_renamed"));
   TANDEM_RETURN_IF_ERROR(WriteManifest(files, state_dir, name, manifest));
+  TANDEM_RETURN_IF_ERROR(FaultPoint("manifest_written"));
   // The checkpoint stands. What cannot be removed now is tried again with the next.
   const absl::Status pruned =
       Prune(files, state_dir, aside, static_cast<int64_t>(manifest.step()), keep);
@@ -322,8 +338,7 @@ absl::StatusOr<ShardTensors> ReadShard(FileSystem* files, const std::string& sta
 absl::Status VerifyCheckpoint(FileSystem* files, const std::string& state_dir,
                               const std::string& name) {
   TANDEM_ASSIGN_OR_RETURN(const v1::Manifest manifest, ReadManifest(files, state_dir, name));
-  const std::vector<std::vector<TensorPart>> nothing(static_cast<size_t>(manifest.files_size()));
-  return ReadFiles(files, state_dir, name, manifest, nothing, true).status();
+  return VerifyFiles(files, state_dir, name, manifest);
 }
 
 }  // namespace tandem

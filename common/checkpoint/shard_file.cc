@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/fault_point.h"
 #include "common/base/hash.h"
 #include "common/base/one_line.h"
 #include "common/base/status_macros.h"
@@ -160,6 +161,7 @@ absl::StatusOr<v1::ManifestFile> WriteShardFile(FileSystem* files, const std::st
   TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files->Create(path));
   HashedFile out(file.get());
   TANDEM_RETURN_IF_ERROR(out.Append(header.data(), header.size()));
+  TANDEM_RETURN_IF_ERROR(FaultPoint("checkpoint_mid_write"));
   TANDEM_RETURN_IF_ERROR(out.Append(tensors.weights->data(), tensors.weights->bytes()));
   for (const auto& slot : tensors.slots) {
     TANDEM_RETURN_IF_ERROR(out.Append(slot->data(), slot->bytes()));
