@@ -46,17 +46,15 @@ bool PlaceStandbys(const std::vector<Candidate>& servers, uint64_t epoch, v1::Cl
   }
   bool changed = false;
   for (v1::Shard& shard : *map->mutable_shards()) {
+    // One that is there stays, though a server without a role has come: until that is filled, a
+    // lost primary would cost steps.
+    if (shard.has_standby()) continue;
     const Candidate* best = nullptr;
     for (const Candidate& server : servers) {
       if (server.incarnation == shard.primary().incarnation()) continue;
       if (best == nullptr || roles[server.incarnation] < roles[best->incarnation]) best = &server;
     }
     if (best == nullptr) continue;
-    if (shard.has_standby()) {
-      int& standby_roles = roles[shard.standby().incarnation()];
-      if (standby_roles == 1 || roles[best->incarnation] > 0) continue;
-      --standby_roles;
-    }
     SetHolder(*best, epoch, shard.mutable_standby());
     ++roles[best->incarnation];
     changed = true;

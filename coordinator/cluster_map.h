@@ -28,8 +28,7 @@ void Promote(v1::Shard* shard);
 
 // Gives every shard without a standby one of `servers`, since `epoch`: never the primary's own
 // process; the one with the fewest roles in the map, and of those the first. Shards for which there
-// is none stay without. A standby whose process has another role, too, gives way to one of
-// `servers` that has none: their losses shall be two. Whether the map changed.
+// is none stay without. Whether the map changed.
 bool PlaceStandbys(const std::vector<Candidate>& servers, uint64_t epoch, v1::ClusterMap* map);
 
 }  // namespace tandem

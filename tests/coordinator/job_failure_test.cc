@@ -115,9 +115,15 @@ TEST(JobFailure, AStandbyIsPlacedOnAnotherProcess) {
     ASSERT_TRUE(shard.has_standby());
     EXPECT_NE(shard.standby().incarnation(), shard.primary().incarnation());
   }
-  // s3 came without a role, and has one now; the other standby is one of the primaries.
-  EXPECT_TRUE(map.shards(0).standby().address() == "s3:1" ||
-              map.shards(1).standby().address() == "s3:1");
+}
+
+// Moving it would leave its shard without any copy until the new one is filled.
+TEST(JobFailure, AStandbyStaysWhereItIsThoughAServerWithoutARoleComes) {
+  JobScript s(WithStandby(SmallJob(2, 10)), Servers(2));
+  ASSERT_NO_FATAL_FAILURE(Join(&s, {"s1", "s2", "w1"}));
+  const v1::ClusterMap before = MapOf(s);
+  ASSERT_NO_FATAL_FAILURE(Join(&s, {"s3"}));
+  EXPECT_EQ(MapOf(s).SerializeAsString(), before.SerializeAsString());
 }
 
 TEST(JobFailure, AReadyStandbyTakesOverWithoutARollback) {
