@@ -29,22 +29,19 @@ struct Flags {
   int lease_timeout_ms = 5000;
 };
 
-absl::Status CheckCount(absl::string_view flag, int count) {
-  if (count >= 1 && count <= kMaxProcesses) return absl::OkStatus();
+absl::Status CheckCount(absl::string_view flag, int count, int least) {
+  if (count >= least && count <= kMaxProcesses) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, ": is ", count, "; expected 1 to ", kMaxProcesses));
+      absl::StrCat("--", flag, ": is ", count, "; expected ", least, " to ", kMaxProcesses));
 }
 
 absl::Status Check(const Flags& flags) {
   if (flags.job.empty()) {
     return absl::InvalidArgumentError("--job: is required, a job file in text form");
   }
-  absl::Status status = CheckCount("servers", flags.servers);
-  status.Update(CheckCount("workers", flags.workers));
-  if (flags.spares < 0 || flags.spares > kMaxProcesses) {
-    status.Update(absl::InvalidArgumentError(
-        absl::StrCat("--spares: is ", flags.spares, "; expected 0 to ", kMaxProcesses)));
-  }
+  absl::Status status = CheckCount("servers", flags.servers, 1);
+  status.Update(CheckCount("spares", flags.spares, 0));
+  status.Update(CheckCount("workers", flags.workers, 1));
   return status;
 }
 
@@ -86,10 +83,9 @@ int LocalMain(int argc, char** argv) {
       "their own, and ends them with the job. The job may come from a pipe, --job=/dev/stdin.\n"
       "Nobody is started again here: with --state_dir a job that was lost goes on when the same\n"
       "command is given again, also with other numbers of servers and workers.\n"
-      "Exit status: 0 the job ended well; 1 it failed for good, or lost its workers or more "
-      "servers\n"
-      "than it had to spare; 2 a bad flag or job file, or no checkpoint in --state_dir is good;\n"
-      "200 the coordinator died (a restart may cure it).");
+      "Exit status: 0 the job ended well; 1 it failed for good, or lost its workers or more\n"
+      "servers than it had to spare; 2 a bad flag or job file, or --state_dir holds no good\n"
+      "checkpoint; 200 the coordinator died (a restart may cure it).");
   set.Add("job", &flags.job, "the job, a text file of message JobSpec (proto/job.proto); required");
   set.Add("set", &flags.set, "changes a field of the job: path.to.field=value.");
   set.Add("servers", &flags.servers, "server processes, one shard of the parameters each");

@@ -32,7 +32,7 @@ constexpr int64_t kGraceMs = 1500;
 // A worker that had not registered yet when a short job ended would look for the coordinator.
 constexpr int64_t kDrainMs = 1000;
 constexpr int64_t kTerminateMs = 3000;
-// A coordinator that was told to end waits for members that are gone as long as their lease lasts.
+// A coordinator that ends waits for members that are gone as long as their lease lasts.
 constexpr int64_t kCoordinatorMarginMs = 3000;
 constexpr int kTickMs = 100;
 
@@ -104,11 +104,12 @@ absl::Status LocalCluster::StartCoordinator() {
 absl::Status LocalCluster::StartOthers(const std::string& address) {
   const std::string coordinator = absl::StrCat("--coordinator=", address);
   for (int k = 1; k <= options_.servers + options_.spares; ++k) {
-    // Both addresses are said: the environment may hold those of another server.
-    TANDEM_RETURN_IF_ERROR(Start(Role::kServer, absl::StrCat("server ", k),
-                                 {absl::StrCat(options_.folder, "/ps_server/ps_server"),
-                                  coordinator, "--listen=127.0.0.1:0", "--advertise="},
-                                 -1, -1));
+    // All are said: the environment may hold those of another server.
+    TANDEM_RETURN_IF_ERROR(
+        Start(Role::kServer, absl::StrCat("server ", k),
+              {absl::StrCat(options_.folder, "/ps_server/ps_server"), coordinator,
+               "--listen=127.0.0.1:0", "--advertise=", "--state_dir="},
+              -1, -1));
   }
   for (int k = 1; k <= options_.workers; ++k) {
     std::vector<std::string> argv = {absl::StrCat(options_.folder, "/worker/worker"), coordinator};
@@ -211,19 +212,29 @@ void LocalCluster::OnCoordinatorEnd(int wait_status) {
 
 void LocalCluster::Watch() {
   if (stage_ != Stage::kRunning) return;
+  const int64_t grace = GraceMs();
   for (Process& process : processes_) {
-    const bool is_sure = WIFSIGNALED(process.wait_status) || NowMs() - process.ended_ms >= kGraceMs;
+    const bool is_sure = WIFSIGNALED(process.wait_status) || NowMs() - process.ended_ms >= grace;
     if (process.ended_ms < 0 || process.told || !is_sure) continue;
     process.told = true;
     Log(absl::StrCat(process.name, " (pid ", process.pid, ") ", DescribeEnd(process.wait_status)));
   }
-  if (std::string lost = Lost(); !lost.empty()) {
+  if (std::string lost = Lost(NowMs() - grace); !lost.empty()) {
     Fail(absl::AbortedError(absl::StrCat("the job cannot go on without ", lost, "; ending it")));
   }
 }
 
-std::string LocalCluster::Lost() const {
-  const int64_t before = NowMs() - kGraceMs;
+int64_t LocalCluster::GraceMs() const {
+  const bool all_left =
+      std::all_of(processes_.begin(), processes_.end(), [](const Process& process) {
+        return process.role == Role::kCoordinator ||
+               (process.ended_ms >= 0 && WIFEXITED(process.wait_status) &&
+                WEXITSTATUS(process.wait_status) == kExitOk);
+      });
+  return all_left ? options_.lease_timeout_ms + kCoordinatorMarginMs : kGraceMs;
+}
+
+std::string LocalCluster::Lost(int64_t before) const {
   int servers = 0, workers = 0;
   std::string last_server;
   for (const Process& process : processes_) {

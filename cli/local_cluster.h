@@ -65,9 +65,11 @@ class LocalCluster {
   void OnCoordinatorEnd(int wait_status);
   // Says who died, and ends a job that has lost what it cannot do without.
   void Watch();
-  // What the job has lost for longer than the grace and cannot do without; empty while it can go
-  // on.
-  std::string Lost() const;
+  // How long a process that has ended is not missed. When all but the coordinator ended well, they
+  // were told that the job has ended, and it is about to.
+  int64_t GraceMs() const;
+  // What the job cannot do without and has lost by `before`; empty while it can go on.
+  std::string Lost(int64_t before) const;
   // Sends what is due to those who do not end by themselves.
   void Press();
 

@@ -14,7 +14,7 @@ class TandemTest(ClusterTest):
         super().setUp()
         self.job = data.picture_job(self.folder)
 
-    def start(self, *flags, servers=1, workers=2, epochs=4000):
+    def start(self, *flags, servers=1, workers=2, epochs=4000, started=None):
         """A cluster in the middle of a job of many seconds; the pids of its processes by kind."""
         tandem = self.tandem("local", f"--job={self.job}", f"--servers={servers}",
                              f"--workers={workers}", f"--set=training.epochs={epochs}",
@@ -23,7 +23,7 @@ class TandemTest(ClusterTest):
         pids = {"coordinator": [], "ps_server": [], "worker": []}
         for pid in sorted(children(tandem.pid)):
             pids[os.path.basename(os.readlink(f"/proc/{pid}/exe"))].append(pid)
-        self.assertEqual([len(p) for p in pids.values()], [1, servers, workers])
+        self.assertEqual([len(p) for p in pids.values()], [1, started or servers, workers])
         return tandem, pids
 
     def check_gone(self, pids):
@@ -43,6 +43,40 @@ class TandemTest(ClusterTest):
         self.assertEqual(summary["params_digest"], alone["params_digest"])
         self.assertIn(summary["params_digest"], tandem.text("out"))
         self.assertNotIn("listening on", tandem.text("out") + tandem.text())
+
+    def test_job_that_was_lost_goes_on_and_when_it_has_ended_is_not_run_again(self):
+        state_dir = os.path.join(self.folder, "state")
+        flags = ["--set=training.epochs=200", "--set=checkpoint.every_steps=100", "--lease_timeout_ms=3000",
+                 f"--job={self.job}", f"--state_dir={state_dir}"]
+        # The environment's is another one, which the servers must not use.
+        other = {"TANDEM_STATE_DIR": os.path.join(self.folder, "other")}
+        lost = self.tandem("local", *flags, "--servers=2", environment=other)
+        wait_until(lambda: os.path.exists(f"{state_dir}/checkpoints/step-000000000200/manifest.json"),
+                   lost.said)
+        lost.kill()
+        wait_until(lambda: not subprocess.run(["pgrep", "-f", state_dir], check=False,
+                                              stdout=subprocess.DEVNULL).returncode == 0, "left behind")
+        summaries = []
+        for servers in (3, 2):
+            summary = os.path.join(self.folder, f"{servers}.json")
+            again = self.tandem("local", *flags, f"--servers={servers}", f"--summary={summary}",
+                                environment=other)
+            self.assertEqual(again.wait(), 0, again.said())
+            self.assertNotIn("cannot go on", again.text())
+            with open(summary, encoding="utf-8") as file:
+                summaries.append(json.load(file))
+        self.assertGreaterEqual(summaries[0]["resumed_at"], 200)
+        self.assertEqual(summaries[0], summaries[1])
+        self.assertIn("has ended; nothing is left to do", again.text())
+        self.assertFalse(os.path.exists(other["TANDEM_STATE_DIR"]))
+        undisturbed = self.run_job(self.job, set=["training.epochs=200"])
+        self.assertEqual(summaries[0]["params_digest"], undisturbed["params_digest"])
+
+    def test_spare_server_takes_the_place_of_a_killed_one(self):
+        tandem, pids = self.start("--spares=1", servers=2, epochs=600, started=3)
+        os.kill(pids["ps_server"][0], signal.SIGKILL)
+        self.assertEqual(tandem.wait(), 0, tandem.said())
+        self.check_gone(pids)
 
     def test_job_from_standard_input(self):
         with open(self.job, encoding="utf-8") as job:
