@@ -36,6 +36,7 @@ class FaultPointsTest(ClusterTest):
         self.said = cluster.said()
         for same in ("params_digest", "steps", "examples", "epoch_losses", "eval"):
             self.assertEqual(summary[same], undisturbed[same], same)
+        self.assertEqual(summary["checkpoints_failed"], 0, self.said)
         checked = self.tandem("checkpoint", "verify", self.state_dir)
         self.assertEqual(checked.wait(), 0, checked.said())
         return summary

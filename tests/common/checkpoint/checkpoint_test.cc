@@ -172,6 +172,24 @@ TEST_F(Checkpoints, ListsTheOldestFirstAndKeepsTheNewest) {
   EXPECT_THAT(Names(), ElementsAre(CheckpointName(200), CheckpointName(300)));
 }
 
+TEST_F(Checkpoints, GoesOnWithACommitThatStoppedAfterTheRenaming) {
+  const std::string folder = dir_ + "/checkpoints/";
+  const v1::Manifest manifest = Save(100, 1);
+  ASSERT_TRUE(files_->Rename(folder + AsideName(100, 1), folder + CheckpointName(100)).ok());
+  ASSERT_TRUE(CommitCheckpoint(files_, dir_, AsideName(100, 1), manifest, 2).ok());
+  EXPECT_TRUE(VerifyCheckpoint(files_, dir_, CheckpointName(100)).ok());
+  // And with one that stands already.
+  EXPECT_TRUE(CommitCheckpoint(files_, dir_, AsideName(100, 1), manifest, 2).ok());
+
+  // Files of another history are not taken for those that were saved.
+  v1::Manifest other = Save(200, 1);
+  ASSERT_TRUE(files_->Rename(folder + AsideName(200, 1), folder + CheckpointName(200)).ok());
+  other.mutable_files(1)->set_checksum(other.files(0).checksum());
+  EXPECT_EQ(CommitCheckpoint(files_, dir_, AsideName(200, 1), other, 2).code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ListCheckpoints(files_, dir_)->size(), 1u);
+}
+
 TEST_F(Checkpoints, ClearsWhatCrashesLeft) {
   Save(100, 1);  // Never committed; of an older history.
   Save(500, 2);  // Being written for a later step of this one.
